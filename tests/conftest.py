@@ -1,0 +1,34 @@
+"""Markers that must be asked for, and a world without the caller's settings."""
+
+from __future__ import annotations
+
+import pytest
+
+ASKED_FOR = {
+    "online": "asks the real package index",
+    "docker": "needs a Docker engine with buildx",
+    "server": "starts a real model server",
+    "gpu": "needs a GPU",
+}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    for marker, reason in ASKED_FOR.items():
+        parser.addoption(f"--run-{marker}", action="store_true", help=f"run the tests whose marker says: {reason}")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for marker, reason in ASKED_FOR.items():
+        if config.getoption(f"--run-{marker}"):
+            continue
+        skip = pytest.mark.skip(reason=f"{reason}: ask for it with --run-{marker}")
+        for item in items:
+            if marker in item.keywords:
+                item.add_marker(skip)
+
+
+@pytest.fixture(autouse=True)
+def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No annotations, colours or operator's settings from the machine that runs the tests."""
+    for name in ("GITHUB_ACTIONS", "FORCE_COLOR", "NO_COLOR", "FLASHINFER_VERSION", "FLASHINFER_DISABLE_VERSION_CHECK"):
+        monkeypatch.delenv(name, raising=False)

@@ -1,0 +1,128 @@
+"""The command line: finds a command, imports and runs it, and turns its report into text, JSON and an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import NoReturn, Protocol
+
+from tooling import __version__
+from tooling.commands.report import Report, render_json
+from tooling.commands.terminal import Terminal, make_terminal
+from tooling.errors import ExitCode, InputError, ToolingError
+from tooling.findings import render_annotation
+
+INTERRUPTED = 130
+"""What shells give a process that Ctrl-C ended."""
+
+COMMANDS = {
+    "bump": "move the FlashInfer pin in every file at once, or in none",
+    "check": "say whether every place agrees with versions.json",
+}
+"""Every command, in the order in which a release goes through them; each is `tooling.commands.<name>`."""
+
+
+class Command(Protocol):
+    """What a command's module offers. `run` returns the report; it prints for people through the terminal."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None: ...
+
+    def run(self, args: argparse.Namespace, terminal: Terminal) -> Report: ...
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose complaints are errors like all others, so that `--json` holds for them too."""
+
+    def error(self, message: str) -> NoReturn:
+        raise InputError(f"{self.prog}: {message}", hint=f"see `{self.prog} --help`", reason="BAD_ARGUMENTS")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command and returns the exit code (DESIGN, three outcomes)."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    as_json = "--json" in words
+    terminal = make_terminal(sys.stderr if as_json else sys.stdout, os.environ)
+    name = ""
+    try:
+        name, rest = _split(words)
+        report = _run(name, rest, terminal)
+    except ToolingError as error:
+        report = Report(command=name, status="error", exit_code=error.exit_code, error=error)
+    except KeyboardInterrupt:
+        terminal.say("interrupted")
+        return INTERRUPTED
+    except Exception as bug:  # noqa: BLE001  # the one place where our own crash becomes exit code 1
+        traceback.print_exc()
+        crash = ToolingError(f"this is a bug in the tool: {type(bug).__name__}: {bug}", reason="CRASH")
+        report = Report(command=name, status="error", exit_code=ExitCode.CRASH, error=crash)
+    _finish(report, terminal, as_json=as_json)
+    return int(report.exit_code)
+
+
+def _run(name: str, words: list[str], terminal: Terminal) -> Report:
+    module: Command = import_module(f"tooling.commands.{name}")
+    parser = _Parser(
+        prog=f"tooling {name}",
+        description=(module.__doc__ or "").split("\n\nExamples:")[0],
+        epilog=_examples(module.__doc__ or ""),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--root", type=Path, default=Path(), metavar="DIR", help="the tree to work on (default: here)")
+    parser.add_argument("--json", action="store_true", help="one JSON object on stdout, people's text on stderr")
+    module.add_arguments(parser)
+    return module.run(parser.parse_args(words), terminal)
+
+
+def _split(words: list[str]) -> tuple[str, list[str]]:
+    """The command's name and all other words; `--root DIR` and `--json` may stand before the name."""
+    parser = _Parser(
+        prog="tooling",
+        description="The release pipeline for the FlashInfer pin.",
+        allow_abbrev=False,
+        epilog=_overview(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"tooling {__version__}")
+    parser.add_argument("--root", metavar="DIR", help="the tree to work on (default: here)")
+    parser.add_argument("--json", action="store_true", help="one JSON object on stdout, people's text on stderr")
+    parser.add_argument("command", metavar="COMMAND", choices=COMMANDS, help="one of those below")
+    position = _command_position(words)
+    before = parser.parse_args(words[: position + 1])
+    common = [
+        *(["--root", before.root] if before.root is not None else []),
+        *(["--json"] if before.json else []),
+    ]
+    return before.command, [*common, *words[position + 1 :]]
+
+
+def _command_position(words: list[str]) -> int:
+    position = 0
+    while position < len(words) and words[position].startswith("-"):
+        position += 2 if words[position] == "--root" else 1
+    return position
+
+
+def _finish(report: Report, terminal: Terminal, *, as_json: bool) -> None:
+    if report.error is not None:
+        terminal.say_error(report.error)
+    if os.environ.get("GITHUB_ACTIONS") == "true":
+        for finding in report.findings:
+            terminal.say(render_annotation(finding))
+    if as_json:
+        Terminal(sys.stdout, False).say(render_json(report).rstrip("\n"))
+
+
+def _overview() -> str:
+    lines = [f"  {name:<14}{summary}" for name, summary in COMMANDS.items()]
+    return "\n".join(["commands:", *lines, "", "`tooling COMMAND --help` shows its options and examples."])
+
+
+def _examples(docstring: str) -> str:
+    _, found, examples = docstring.partition("\n\nExamples:")
+    return f"examples:{examples}".rstrip() if found else ""

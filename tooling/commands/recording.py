@@ -1,0 +1,108 @@
+"""Wraps what a stage returns into an evidence record: the tree's pins, its revision, the times."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from tooling import __version__
+from tooling.edges import clock, git
+from tooling.edges.evidence_files import write_record
+from tooling.edges.files.reading import load_text
+from tooling.edges.packaged_data import load_library
+from tooling.errors import InputError
+from tooling.evidence import Record, Status
+from tooling.findings import Finding
+from tooling.pins.identity import pins_sha256
+from tooling.pins.requirements import parse_requirements
+from tooling.pins.versions import parse_versions
+
+REQUIREMENTS = "requirements/cuda.txt"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PinnedTree:
+    """What the tree pins, read once when a stage starts: the record names these, also if files change meanwhile."""
+
+    pins_sha256: str | None
+    flashinfer_version: str | None
+    variables: Mapping[str, str]
+    revision: git.Revision
+    started: datetime
+
+
+def add_evidence_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--evidence", type=Path, metavar="DIR", help="where the record goes (default: ROOT/evidence)")
+    parser.add_argument("--commit", metavar="SHA", help="the commit to record where git cannot tell it")
+
+
+def load_pinned_tree(root: Path, *, versions_file: str = "versions.json", commit: str | None = None) -> PinnedTree:
+    """The tree's pins and revision. A tree without these files has null pins; broken ones raise InputError."""
+    started = clock.now()
+    variables = (
+        parse_versions(text, path=versions_file) if (text := _optional_text(root, versions_file)) is not None else {}
+    )
+    lines = parse_requirements(_optional_text(root, REQUIREMENTS) or "")
+    revision = git.load_revision(root)
+    if commit is not None:
+        revision = git.Revision(
+            commit=commit, dirty=bool(revision.dirty) if revision.commit in {None, commit} else True
+        )
+    return PinnedTree(
+        pins_sha256=pins_sha256(variables, lines) if variables or lines else None,
+        flashinfer_version=variables.get(load_library().variable),
+        variables=variables,
+        revision=revision,
+        started=started,
+    )
+
+
+def make_record(
+    tree: PinnedTree,
+    *,
+    stage: str,
+    status: Status,
+    subject: str | None = None,
+    reason: str | None = None,
+    findings: Sequence[Finding] = (),
+    measurements: Mapping[str, object] | None = None,
+    image_id: str | None = None,
+    manifest_digest: str | None = None,
+    gpu: Mapping[str, object] | None = None,
+) -> Record:
+    """The record of a stage that ends now."""
+    return Record(
+        stage=stage,
+        subject=subject,
+        status=status,
+        reason=reason,
+        pins_sha256=tree.pins_sha256,
+        flashinfer_version=tree.flashinfer_version,
+        commit=tree.revision.commit,
+        dirty=tree.revision.dirty,
+        image_id=image_id,
+        manifest_digest=manifest_digest,
+        gpu=gpu,
+        started=tree.started,
+        ended=clock.now(),
+        tool_version=__version__,
+        findings=tuple(findings),
+        measurements=measurements or {},
+    )
+
+
+def save_record(args: argparse.Namespace, record: Record) -> Path:
+    """Writes the record to `--evidence DIR`, by default the tree's own folder; returns its path."""
+    return write_record(args.evidence or args.root / "evidence", record)
+
+
+def _optional_text(root: Path, path: str) -> str | None:
+    try:
+        return load_text(root, path).text
+    except InputError as cause:
+        if cause.reason == "MISSING":
+            return None
+        raise

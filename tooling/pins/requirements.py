@@ -1,0 +1,87 @@
+"""Requirements files, pip's format: logical lines with their positions, requirements by PEP 508, options by name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
+_COMMENT = re.compile(r"(?:^|(?<=\s))#.*")
+_OPTION_AFTER = re.compile(r"\s+--?[A-Za-z]")
+_SPACES = re.compile(r"\s*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequirementLine:
+    """One logical line, a requirement or an option, without comment and options; `offset` is its first character.
+
+    `requirement` is None for an option line (`--extra-index-url …`) and for text that is no PEP 508 requirement.
+    """
+
+    text: str
+    offset: int
+    requirement: Requirement | None
+
+    @property
+    def name(self) -> str | None:
+        """The normalised package name."""
+        return None if self.requirement is None else canonicalize_name(self.requirement.name)
+
+    @property
+    def exact_version(self) -> str | None:
+        """X of a single `==X` without a wildcard, as it is written; else None."""
+        if self.requirement is None or len(self.requirement.specifier) != 1:
+            return None
+        (specifier,) = self.requirement.specifier
+        exact = specifier.operator in {"==", "==="} and not specifier.version.endswith(".*")
+        return specifier.version if exact else None
+
+    @property
+    def is_option(self) -> bool:
+        return self.text.startswith("-")
+
+
+def parse_requirements(text: str) -> list[RequirementLine]:
+    """Every logical line that is not empty and not a comment."""
+    return [_parse_line(line, offset) for line, offset in _logical_lines(text) if line]
+
+
+def _parse_line(line: str, offset: int) -> RequirementLine:
+    if line.startswith("-"):
+        return RequirementLine(text=line, offset=offset, requirement=None)
+    options = _OPTION_AFTER.search(line)
+    head = line if options is None else line[: options.start()]
+    try:
+        return RequirementLine(text=head, offset=offset, requirement=Requirement(head))
+    except InvalidRequirement:
+        return RequirementLine(text=head, offset=offset, requirement=None)
+
+
+def _logical_lines(text: str) -> Iterator[tuple[str, int]]:
+    """Lines joined over a trailing backslash; a break becomes spaces of the same length, so that offsets hold."""
+    offset, pending, start = 0, "", 0
+    for physical in text.splitlines(keepends=True):
+        body = physical.rstrip("\r\n")
+        ending = physical[len(body) :]
+        if not pending:
+            start = offset
+        offset += len(physical)
+        if body.endswith("\\") and not _COMMENT.match(body.lstrip()):
+            pending += body[:-1] + " " * (1 + len(ending))
+            continue
+        yield _trim(pending + body, start)
+        pending = ""
+    if pending:
+        yield _trim(pending, start)
+
+
+def _trim(line: str, start: int) -> tuple[str, int]:
+    line = _COMMENT.sub("", line).rstrip()
+    lead = _SPACES.match(line)
+    skipped = lead.end() if lead else 0
+    if line[skipped : skipped + 1] == "\ufeff":
+        skipped += 1
+    return line[skipped:], start + skipped
