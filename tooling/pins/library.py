@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from tooling.errors import InputError
 
@@ -13,8 +13,8 @@ from tooling.errors import InputError
 class Library:
     """One entry of `data/libraries.json`.
 
-    `packages` are normalised names that must be equal; `variable_pattern` matches a whole variable name that could
-    hold a version of it, `variable_aliases` those that surely do; `bypass_variables` silence its version check.
+    `packages` are normalised names that must be equal; `variable_aliases` name variables that hold its version,
+    `variable_pattern` matches whole names that look like one; `bypass_variables` silence its version check.
     """
 
     name: str
@@ -26,6 +26,25 @@ class Library:
     repository: str
     own_index: str
     bypass_variables: tuple[str, ...]
+
+    def names_version(self, variable: str) -> bool:
+        """True if a variable of that name holds this library's version; case and `-` or `_` do not count."""
+        return _constant_case(variable) in self.variable_aliases
+
+    def may_name_version(self, variable: str) -> bool:
+        """True if the name only looks like the library's: `check` reports it when it holds a version."""
+        return (
+            not self.names_version(variable) and self.variable_pattern.fullmatch(_constant_case(variable)) is not None
+        )
+
+    def with_aliases(self, names: Iterable[str]) -> Library:
+        """The library with further variable names that hold its version."""
+        aliases = dict.fromkeys([*self.variable_aliases, *map(_constant_case, names)])
+        return replace(self, variable_aliases=tuple(aliases))
+
+
+def _constant_case(name: str) -> str:
+    return name.upper().replace("-", "_")
 
 
 def parse_libraries(table: Mapping[str, Mapping[str, object]]) -> dict[str, Library]:

@@ -82,7 +82,7 @@ def heal(root: Path) -> Healing | None:
     if not isinstance(direction, str):
         raise UnhealableError(
             f"{', '.join(direction)}: changed since the bump from {journal.from_label} to {journal.to_label} broke off",
-            hint="put back one of the two versions (see `git diff`), or delete .bump/journal.json to keep what is there",
+            hint="put back one of the two versions (`git diff`), or delete .bump/journal.json to keep what is there",
         )
     with _signals_held():
         _finish_healing(root, journal, direction)

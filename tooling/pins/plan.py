@@ -1,0 +1,116 @@
+"""A bump as one value: every edit that moves the pins, planned before anything is written, and proved on the result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from packaging.version import Version
+
+from tooling.findings import Finding
+from tooling.pins.drift import check_pins
+from tooling.pins.readers import read_sites
+from tooling.pins.scan import Tree
+from tooling.pins.sites import PinSite, Role, respell, same_release
+from tooling.pins.texts import FileEdit, Replacement, SourceText, replace_spans
+
+Direction = Literal["upgrade", "downgrade", "same"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """One pin's spelling before and after."""
+
+    site: PinSite
+    before: str
+    after: str
+
+    def as_json(self) -> dict[str, object]:
+        return {**self.site.as_json(), "before": self.before, "after": self.after}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BumpPlan:
+    """Where the pins stand, where they go, and the edits that take them there; `edits` is empty if nothing moves.
+
+    `refusals` are findings that forbid the bump; a plan with some must not be applied.
+    """
+
+    from_version: Version | None
+    to: Version
+    moves: tuple[Move, ...]
+    edits: tuple[FileEdit, ...]
+    refusals: tuple[Finding, ...]
+
+    @property
+    def direction(self) -> Direction:
+        if self.from_version is None or self.from_version == self.to:
+            return "same"
+        return "upgrade" if self.from_version < self.to else "downgrade"
+
+
+def plan_bump(tree: Tree, to: Version, *, from_any: bool = False) -> BumpPlan:
+    """Every pin of the tree moved to `to`.
+
+    Drift refuses, unless `from_any`: then pins move from whatever they hold. Pins that are missing or not listed
+    refuse always.
+    """
+    refusals = [item for item in check_pins(tree) if not (from_any and item.check == "drift") and item.reason]
+    moves = tuple(_move(site, to) for site in tree.pins)
+    edits = tuple(edit for source in tree.texts if (edit := _edit(source, moves)) is not None)
+    return BumpPlan(
+        from_version=tree.truth,
+        to=to,
+        moves=moves,
+        edits=edits,
+        refusals=(*refusals, *_check_result(tree, moves, edits, to)),
+    )
+
+
+def check_moved(tree: Tree, to: Version) -> list[Finding]:
+    """What is not as planned when a bumped tree is read again; empty when every pin holds `to`."""
+    return [
+        Finding(
+            check="not-moved",
+            path=site.path,
+            line=site.line,
+            detail=f"{site.spelling} still stands here, and the bump was to {to}.",
+            reason="NOT_MOVED",
+        )
+        for site in tree.pins
+        if not same_release(site.version, to)
+    ]
+
+
+def _move(site: PinSite, to: Version) -> Move:
+    token = site.spelling.strip("'\"`")
+    return Move(site=site, before=site.spelling, after=site.spelling.replace(token, respell(token, to)))
+
+
+def _edit(source: SourceText, moves: Iterable[Move]) -> FileEdit | None:
+    replacements = [
+        Replacement(start=move.site.start, end=move.site.end, new=move.after.strip("'\"`"))
+        for move in moves
+        if move.site.path == source.path
+    ]
+    after = replace_spans(source.text, replacements).encode()
+    return None if after == source.raw else FileEdit(path=source.path, before=source.raw, after=after)
+
+
+def _check_result(tree: Tree, moves: Iterable[Move], edits: Iterable[FileEdit], to: Version) -> Iterable[Finding]:
+    """Reads the edited texts again: as many pins as before in each file, and every one of them at `to`."""
+    expected: dict[str, int] = {}
+    for move in moves:
+        expected[move.site.path] = expected.get(move.site.path, 0) + 1
+    for edit in edits:
+        after = read_sites(SourceText(edit.path, edit.after.decode()), tree.library)
+        moved = [site for site in after if site.role is Role.PIN and same_release(site.version, to)]
+        if len(moved) != expected[edit.path]:
+            yield Finding(
+                check="no-effect",
+                path=edit.path,
+                detail=f"{expected[edit.path]} pins were to become {to}, and {len(moved)} would.",
+                hint="nothing was written; this file has a spelling that the tool cannot edit",
+                reason="NO_EFFECT",
+            )
