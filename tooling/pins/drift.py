@@ -91,7 +91,7 @@ def _check_required(tree: Tree) -> Iterator[Finding]:
                 check="missing-site" if len(found) < required.count else "extra-site",
                 path=required.path,
                 line=found[-1].line if found else None,
-                detail=f"{required.path} holds {_times(len(found))} pin{shape}, and release.toml requires {required.count}.",
+                detail=f"{_times(len(found))} pin{shape} stands here, and release.toml requires {required.count}.",
                 hint="put the pin back, or correct [[pins.required]] in release.toml",
                 reason="MISSING_SITE" if len(found) < required.count else "EXTRA_SITE",
             )
