@@ -11,9 +11,8 @@ from pathlib import Path
 from tooling import __version__
 from tooling.edges import clock, git
 from tooling.edges.evidence_files import write_record
-from tooling.edges.files.reading import load_text
+from tooling.edges.files.tree import load_optional_text
 from tooling.edges.packaged_data import load_library
-from tooling.errors import InputError
 from tooling.evidence import Record, Status
 from tooling.findings import Finding
 from tooling.pins.identity import pins_sha256
@@ -39,13 +38,14 @@ def add_evidence_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--commit", metavar="SHA", help="the commit to record where git cannot tell it")
 
 
-def load_pinned_tree(root: Path, *, versions_file: str = "versions.json", commit: str | None = None) -> PinnedTree:
+def load_pinned_tree(
+    root: Path, *, versions_file: str | None = "versions.json", commit: str | None = None
+) -> PinnedTree:
     """The tree's pins and revision. A tree without these files has null pins; broken ones raise InputError."""
     started = clock.now()
-    variables = (
-        parse_versions(text, path=versions_file) if (text := _optional_text(root, versions_file)) is not None else {}
-    )
-    lines = parse_requirements(_optional_text(root, REQUIREMENTS) or "")
+    text = load_optional_text(root, versions_file) if versions_file else None
+    variables = {} if text is None else parse_versions(text.text, path=text.path)
+    lines = [] if (listed := load_optional_text(root, REQUIREMENTS)) is None else parse_requirements(listed.text)
     revision = git.load_revision(root)
     if commit is not None:
         revision = git.Revision(
@@ -97,12 +97,3 @@ def make_record(
 def save_record(args: argparse.Namespace, record: Record) -> Path:
     """Writes the record to `--evidence DIR`, by default the tree's own folder; returns its path."""
     return write_record(args.evidence or args.root / "evidence", record)
-
-
-def _optional_text(root: Path, path: str) -> str | None:
-    try:
-        return load_text(root, path).text
-    except InputError as cause:
-        if cause.reason == "MISSING":
-            return None
-        raise

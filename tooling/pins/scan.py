@@ -12,7 +12,8 @@ from packaging.version import InvalidVersion, Version
 from tooling.errors import InputError
 from tooling.findings import Finding
 from tooling.pins.library import Library
-from tooling.pins.readers import read_sites
+from tooling.pins.readers import is_read, read_sites
+from tooling.pins.readers.dockerfile_arg import matches as is_dockerfile
 from tooling.pins.settings import Settings
 from tooling.pins.sites import PinSite, Role, parse_spelling
 from tooling.pins.texts import SourceText
@@ -86,6 +87,13 @@ def scan(
         truth=_shared_version(sites) if source is None else _declared(variables, library.variable, source.path),
         unread=tuple(unread),
     )
+
+
+def is_of_interest(path: str, *, always: bool = False) -> bool:
+    """True if a check reads files of that name; with `always`, if it does so even where the library is not named."""
+    name = path.rpartition("/")[2]
+    is_bake = name.startswith("docker-bake") and name.endswith((".hcl", ".json"))
+    return is_bake or is_dockerfile(path) or (not always and is_read(path))
 
 
 def leaves_out(patterns: Sequence[str]) -> Callable[[str], bool]:

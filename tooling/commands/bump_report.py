@@ -1,0 +1,100 @@
+"""What a bump says: to people a diff and findings, to machines the fields of DESIGN's output section."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Sequence
+
+from packaging.version import Version
+
+from tooling.commands.bump_checks import unchecked
+from tooling.commands.report import Report
+from tooling.commands.terminal import Terminal
+from tooling.edges.files.applying import Healing
+from tooling.errors import ExitCode
+from tooling.findings import Finding, Severity, has_errors
+from tooling.pins.plan import BumpPlan
+from tooling.pins.texts import render_diff
+
+
+def make_report(
+    args: argparse.Namespace, plan: BumpPlan, findings: Sequence[Finding], healed: Healing | None
+) -> Report:
+    """The report of a plan before it is applied; `moved` says what will be done."""
+    status = _status(plan, findings, dry_run=args.dry_run)
+    return Report(
+        command="bump",
+        status=status,
+        exit_code=ExitCode.FINDINGS if status == "refused" else ExitCode.OK,
+        findings=tuple(findings),
+        fields={
+            "from": None if plan.from_version is None else str(plan.from_version),
+            "to": str(plan.to),
+            "direction": plan.direction,
+            "healed": None if healed is None else {"to": healed.to, "version": healed.version},
+            "sites": [move.as_json() for move in plan.moves],
+            "unchecked": unchecked(args, plan),
+        },
+    )
+
+
+def say(terminal: Terminal, plan: BumpPlan, report: Report) -> None:
+    """The plan for people: what was healed, where it goes, the diff, what was not checked, findings, the end."""
+    if isinstance(healed := report.fields["healed"], dict):
+        terminal.say(f"healed an interrupted bump: every file is {healed['to']} ({healed['version']})")
+    if report.status == "already":
+        terminal.say(f"every pin holds {plan.to} already")
+    else:
+        _say_move(terminal, plan, report)
+    terminal.say_findings(report.findings)
+    if report.status == "would-move":
+        terminal.say(f"dry run: {len(plan.moves)} pins in {len(plan.edits)} files would move, nothing was written")
+    if report.status == "refused":
+        terminal.say(terminal.paint("refused: nothing was written", "red", "bold"))
+
+
+def refuse_interrupted(terminal: Terminal, to: Version, interrupted: tuple[str, str]) -> Report:
+    """A dry run's answer on a tree that a bump left half way."""
+    finding = interrupted_finding(interrupted)
+    terminal.say_findings([finding])
+    return Report(
+        command="bump",
+        status="refused",
+        exit_code=ExitCode.FINDINGS,
+        findings=(finding,),
+        fields={"from": None, "to": str(to), "healed": None, "sites": [], "unchecked": []},
+    )
+
+
+def interrupted_finding(versions: tuple[str, str]) -> Finding:
+    """Says that a bump was cut short here, and what to do."""
+    return Finding(
+        check="interrupted",
+        detail=f"a bump from {versions[0]} to {versions[1]} was interrupted here.",
+        hint="`check --heal`, or the next bump that is no dry run, finishes or undoes it",
+        reason="INTERRUPTED",
+    )
+
+
+def first_reason(findings: Iterable[Finding]) -> str | None:
+    """The reason of the first finding that is an error."""
+    return next((item.reason for item in findings if item.severity is Severity.ERROR and item.reason), None)
+
+
+def _say_move(terminal: Terminal, plan: BumpPlan, report: Report) -> None:
+    old = plan.from_version or "several versions"
+    label = terminal.paint(" (downgrade)", "yellow") if plan.direction == "downgrade" else ""
+    terminal.say(terminal.paint(f"FlashInfer {old} -> {plan.to}", "bold") + label)
+    if report.status != "refused":
+        terminal.say_diff(render_diff(plan.edits))
+        if isinstance(left_out := report.fields["unchecked"], list):
+            for item in left_out:
+                terminal.say(terminal.paint(f"not checked (offline): {item}", "yellow"))
+
+
+def _status(plan: BumpPlan, findings: Sequence[Finding], *, dry_run: bool) -> str:
+    if has_errors(findings):
+        return "refused"
+    if not plan.edits:
+        return "already"
+    return "would-move" if dry_run else "moved"
