@@ -6,26 +6,35 @@ files are old; killed after it, the record finishes the rest. Signals wait until
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
-import stat
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tooling.edges.files.durable import flush_folder, write_all
-from tooling.edges.files.journal import Journal, drop_journal, load_journal, make_journal, write_journal
-from tooling.edges.files.reading import load_bytes, resolve_inside
+from tooling.edges.files.journal import (
+    Journal,
+    drop_journal,
+    drop_unfinished,
+    has_journal,
+    load_journal,
+    make_journal,
+    write_journal,
+)
+from tooling.edges.files.reading import resolve_inside
+from tooling.edges.files.staging import remove_staged, rename_staged, restore, state_of, write_staged
 from tooling.errors import EdgeError, ExitCode, InputError, ToolingError
 from tooling.pins.healing import Direction, FileState, decide_healing
 from tooling.pins.texts import FileEdit
 
+_RECORD = ".bump/journal.json"
 _HEAL_HINT = "run `check --heal`"
 
 
 class StalePlanError(ToolingError):
-    """A file changed between reading and applying; nothing was written."""
+    """A file changed between reading and applying; nothing was written, or what was is put back."""
 
     exit_code = ExitCode.FINDINGS
     kind = "refusal"
@@ -53,8 +62,8 @@ def apply_edits(root: Path, edits: Sequence[FileEdit], *, from_label: str = "", 
     """Writes every edit or none. The caller holds `lock_tree`. Edits that change nothing are left out.
 
     Raises:
-        StalePlanError: a file no longer equals `before`.
-        InputError: a file or its folder is read-only, or leads out of the root.
+        StalePlanError: a file no longer equals `before`; all others are as they were.
+        InputError: a file or its folder is read-only, missing, or leads out of the root.
         EdgeError: a write failed (full disk, …); the files are old again, or the message says that they are not.
     """
     real = _real_edits(root, edits)
@@ -62,6 +71,8 @@ def apply_edits(root: Path, edits: Sequence[FileEdit], *, from_label: str = "", 
         _check_target(root, edit)
     if not real:
         return
+    if has_journal(root):
+        raise EdgeError("an interrupted bump is not healed yet", hint=_HEAL_HINT, reason="INTERRUPTED")
     journal = make_journal(real, from_label=from_label, to_label=to_label)
     with _signals_held():
         _stage(root, journal)
@@ -71,21 +82,19 @@ def apply_edits(root: Path, edits: Sequence[FileEdit], *, from_label: str = "", 
 def heal(root: Path) -> Healing | None:
     """Finishes or undoes an interrupted bump, or does nothing if there is none. The caller holds `lock_tree`.
 
+    A set that cannot be finished, because one file refuses to be replaced, is undone.
+
     Raises:
         UnhealableError: a file is neither old nor new; it is named and nothing is touched.
+        InputError: the record is damaged or not ours.
         EdgeError: a write failed; the record stays, and healing can be tried again.
     """
     journal = load_journal(root)
-    if journal is None:
-        return None
-    direction = decide_healing({edit.path: _state(root, edit) for edit in journal.edits})
-    if not isinstance(direction, str):
-        raise UnhealableError(
-            f"{', '.join(direction)}: changed since the bump from {journal.from_label} to {journal.to_label} broke off",
-            hint="put back one of the two versions (`git diff`), or delete .bump/journal.json to keep what is there",
-        )
     with _signals_held():
-        _finish_healing(root, journal, direction)
+        if journal is None:
+            _drop_unfinished(root)
+            return None
+        direction = _finish(root, journal, _direction(root, journal))
     version = journal.to_label if direction == "new" else journal.from_label
     return Healing(to=direction, version=version, files=tuple(edit.path for edit in journal.edits))
 
@@ -109,10 +118,13 @@ def _real_edits(root: Path, edits: Sequence[FileEdit]) -> list[FileEdit]:
 
 
 def _check_target(root: Path, edit: FileEdit) -> None:
-    if _state(root, edit) is not FileState.BEFORE:
+    if state_of(root, edit) is not FileState.BEFORE:
         raise StalePlanError(f"{edit.path}: changed since it was read", hint="nothing was written; run again")
     path = root / edit.path
+    if not path.parent.is_dir():
+        raise InputError(f"{edit.path}: its folder does not exist", hint="nothing was written", reason="MISSING")
     for checked in [path.parent, *([path] if edit.before is not None else [])]:
+        # The mode bits count for root too: who takes the write bits away does not want the file changed.
         if not checked.stat().st_mode & 0o222 or not os.access(checked, os.W_OK):
             shown = os.path.relpath(checked, root)
             raise InputError(
@@ -120,133 +132,145 @@ def _check_target(root: Path, edit: FileEdit) -> None:
             )
 
 
-def _state(root: Path, edit: FileEdit) -> FileState:
-    path = root / edit.path
-    if path.is_symlink():
-        return FileState.NEITHER
-    try:
-        found: bytes | None = load_bytes(root, edit.path)
-    except InputError as cause:
-        if cause.reason != "MISSING":
-            return FileState.NEITHER
-        found = None
-    if found == edit.after:
-        return FileState.AFTER
-    return FileState.BEFORE if found == edit.before else FileState.NEITHER
-
-
 def _stage(root: Path, journal: Journal) -> None:
     """The record and every new content, durable; on failure all of it is taken away again."""
-    path = ".bump/journal.json"
+    path = _RECORD
     try:
         write_journal(root, journal)
         for edit in journal.edits:
             path = edit.path
-            _write_staged(root, journal, edit, edit.after)
-    except OSError as cause:
-        with suppress(OSError):
-            _remove_staged(root, journal)
-            drop_journal(root)
-        raise EdgeError(
-            f"{path}: cannot be written: {cause.strerror}", hint="nothing was changed", reason="WRITE_FAILED"
-        ) from cause
-
-
-def _commit(root: Path, journal: Journal) -> None:
-    """Every rename, then the end of the record; on failure the files that were renamed are put back."""
-    path = ""
-    try:
-        for edit in journal.edits:
-            path = edit.path
-            _rename_staged(root, journal, edit)
-    except OSError as cause:
-        _put_back(root, journal, failed=path, cause=cause)
-    try:
-        drop_journal(root)
+            write_staged(root, journal, edit, edit.after)
     except OSError as cause:
         raise EdgeError(
-            f".bump/journal.json: every file is new, but the record cannot be removed: {cause.strerror}",
-            hint=_HEAL_HINT,
+            f"{path}: cannot be written: {_why(cause)}",
+            hint=f"nothing was changed{_clear(root, journal)}",
             reason="WRITE_FAILED",
         ) from cause
 
 
-def _put_back(root: Path, journal: Journal, *, failed: str, cause: OSError) -> None:
-    """Restores what was renamed before `failed`, and raises the error that says how it ended."""
+def _clear(root: Path, journal: Journal) -> str:
+    """Takes record and staged contents away before any rename; returns what to add to a hint if that fails too."""
     try:
-        for edit in journal.edits:
-            if _state(root, edit) is FileState.AFTER:
-                _restore(root, journal, edit)
-        _remove_staged(root, journal)
+        remove_staged(root, journal)
         drop_journal(root)
-    except OSError as second:
-        raise EdgeError(
-            f"{failed}: cannot be replaced: {cause.strerror}; putting the others back failed too: {second.strerror}",
-            hint=f"the tree holds two versions; when the cause is mended, {_HEAL_HINT}",
-            reason="INTERRUPTED",
-        ) from cause
-    raise EdgeError(
-        f"{failed}: cannot be replaced: {cause.strerror}",
-        hint="every file is as it was",
-        reason="WRITE_FAILED",
-    ) from cause
+    except OSError as cause:
+        return f", but what was begun cannot be cleared away ({_why(cause)}); when that is mended, {_HEAL_HINT}"
+    return ""
 
 
-def _restore(root: Path, journal: Journal, edit: FileEdit) -> None:
-    if edit.before is None:
-        os.unlink(root / edit.path)
-        flush_folder((root / edit.path).parent)
-        return
-    _write_staged(root, journal, edit, edit.before)
-    _rename_staged(root, journal, edit)
-
-
-def _finish_healing(root: Path, journal: Journal, direction: Direction) -> None:
-    path = ".bump/journal.json"
+def _commit(root: Path, journal: Journal) -> None:
+    """Every rename, then the end of the record; on failure the files that were renamed are put back."""
+    for edit in journal.edits:
+        try:
+            if state_of(root, edit) is not FileState.BEFORE:
+                raise StalePlanError(f"{edit.path}: changed since it was read", hint="run again")
+            rename_staged(root, journal, edit)
+        except StalePlanError as changed:
+            _put_back(root, journal, failed=edit.path, cause=changed, foreign={edit.path})
+            raise
+        except OSError as cause:
+            _put_back(root, journal, failed=edit.path, cause=cause, foreign=set())
+            raise EdgeError(
+                f"{edit.path}: cannot be replaced: {_why(cause)}", hint=_replace_hint(cause), reason="WRITE_FAILED"
+            ) from cause
     try:
-        for edit in journal.edits:
-            path = edit.path
-            if direction == "new" and _state(root, edit) is FileState.BEFORE:
-                _write_staged(root, journal, edit, edit.after)
-                _rename_staged(root, journal, edit)
-        _remove_staged(root, journal)
         drop_journal(root)
     except OSError as cause:
         raise EdgeError(
-            f"{path}: cannot be healed: {cause.strerror}",
+            f"{_RECORD}: every file is new, but the record cannot be removed: {_why(cause)}",
             hint=f"when that is mended, {_HEAL_HINT}",
             reason="INTERRUPTED",
         ) from cause
 
 
-def _write_staged(root: Path, journal: Journal, edit: FileEdit, data: bytes) -> None:
-    """Lays content beside the file with the file's own mode and owner, flushed."""
-    staged = root / journal.staged_name(edit.path)
-    with suppress(FileNotFoundError):
-        os.unlink(staged)
-    descriptor = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+def _put_back(root: Path, journal: Journal, *, failed: str, cause: OSError | StalePlanError, foreign: set[str]) -> None:
+    """Restores what was renamed, leaves `foreign` files alone, and ends the record; else raises what it could not."""
+    problem = ""
     try:
-        with suppress(FileNotFoundError):
-            facts = os.stat(root / edit.path)
-            with suppress(PermissionError):
-                os.fchown(descriptor, facts.st_uid, facts.st_gid)
-            os.fchmod(descriptor, stat.S_IMODE(facts.st_mode))
-        write_all(descriptor, data)
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        for edit in journal.edits:
+            if state_of(root, edit) is FileState.AFTER:
+                restore(root, journal, edit)
+        astray = [
+            edit.path
+            for edit in journal.edits
+            if edit.path not in foreign and state_of(root, edit) is not FileState.BEFORE
+        ]
+        if not astray:
+            remove_staged(root, journal)
+            drop_journal(root)
+            return
+        problem = f"{', '.join(astray)} cannot be read back"
+    except OSError as second:
+        problem = _why(second)
+    raise EdgeError(
+        f"{failed}: cannot be replaced: {_why(cause)}; putting the others back failed too: {problem}",
+        hint=f"the tree may hold two versions; when the cause is mended, {_HEAL_HINT}",
+        reason="INTERRUPTED",
+    ) from cause
 
 
-def _rename_staged(root: Path, journal: Journal, edit: FileEdit) -> None:
-    path = root / edit.path
-    os.replace(root / journal.staged_name(edit.path), path)
-    flush_folder(path.parent)
+def _direction(root: Path, journal: Journal) -> Direction:
+    direction = decide_healing({edit.path: state_of(root, edit) for edit in journal.edits})
+    if isinstance(direction, str):
+        return direction
+    raise UnhealableError(
+        f"{', '.join(direction)}: changed since the bump from {journal.from_label} to {journal.to_label} broke off",
+        hint=f"put back one of the two versions (see `git diff`), or delete {_RECORD} to keep what is there",
+    )
 
 
-def _remove_staged(root: Path, journal: Journal) -> None:
+def _finish(root: Path, journal: Journal, direction: Direction) -> Direction:
+    """Brings every file to one side, forward if it can be, and ends the record; returns the side."""
+    try:
+        try:
+            _bring(root, journal, direction)
+        except OSError:
+            if direction == "old":
+                raise
+            # Finishing may be impossible for good (a mount point in the way), undoing not: all old is as whole.
+            direction = "old"
+            _bring(root, journal, direction)
+        remove_staged(root, journal)
+        drop_journal(root)
+    except OSError as cause:
+        raise EdgeError(
+            f"{cause.filename or _RECORD}: the interrupted bump cannot be healed: {_why(cause)}",
+            hint=f"when that is mended, {_HEAL_HINT}",
+            reason="INTERRUPTED",
+        ) from cause
+    return direction
+
+
+def _bring(root: Path, journal: Journal, direction: Direction) -> None:
+    """Makes every file new, or every file old. Raises OSError that names the file."""
+    wanted = FileState.AFTER if direction == "new" else FileState.BEFORE
     for edit in journal.edits:
-        with suppress(FileNotFoundError):
-            os.unlink(root / journal.staged_name(edit.path))
+        try:
+            if state_of(root, edit) is wanted:
+                continue
+            if direction == "new":
+                write_staged(root, journal, edit, edit.after)
+                rename_staged(root, journal, edit)
+            else:
+                restore(root, journal, edit)
+        except OSError as cause:
+            raise OSError(cause.errno, _why(cause), edit.path) from cause
+
+
+def _drop_unfinished(root: Path) -> None:
+    try:
+        drop_unfinished(root)
+    except OSError as cause:
+        raise EdgeError(f".bump/journal.new: cannot be removed: {_why(cause)}", reason="UNWRITABLE") from cause
+
+
+def _replace_hint(cause: OSError) -> str:
+    kept = "every file is as it was"
+    return f"{kept}; a mount point lies in the way: bump outside of it" if cause.errno == errno.EBUSY else kept
+
+
+def _why(cause: OSError | ToolingError) -> str:
+    return (cause.strerror if isinstance(cause, OSError) else None) or str(cause)
 
 
 @contextmanager

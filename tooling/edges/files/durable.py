@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
 _GITIGNORE = b"*\n"
+_NO_FOLDER_FLUSH = {errno.EINVAL, errno.ENOTSUP}
+"""What file systems answer that cannot flush a folder (some network and shared ones); their renames are not ours."""
 
 
-def write_durably(path: Path, data: bytes) -> None:
+def write_durably(path: Path, data: bytes, *, mode: int = 0o644) -> None:
     """Writes a file anew and flushes it to the disk. Raises OSError."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
     try:
         write_all(descriptor, data)
         os.fsync(descriptor)
@@ -26,10 +29,13 @@ def write_all(descriptor: int, data: bytes) -> None:
 
 
 def flush_folder(path: Path) -> None:
-    """Makes renames and unlinks in a folder durable."""
+    """Makes renames and unlinks in a folder durable, where its file system can. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
+    except OSError as cause:
+        if cause.errno not in _NO_FOLDER_FLUSH:
+            raise
     finally:
         os.close(descriptor)
 
@@ -38,13 +44,14 @@ def make_private_folder(path: Path) -> None:
     """Makes a folder, with its parents, that git ignores by a `.gitignore` of its own. Raises OSError."""
     os.makedirs(path, exist_ok=True)
     ignore = path / ".gitignore"
-    if not ignore.exists():
+    # An empty one is what a kill between making and writing it leaves.
+    if not ignore.is_file() or not ignore.stat().st_size:
         write_durably(ignore, _GITIGNORE)
 
 
 def replace_file(path: Path, data: bytes) -> None:
     """Gives a file new content in one step: readers see the old or the new, whole. Raises OSError."""
-    beside = path.with_name(f".{path.name[:100]}.{os.getpid()}.new")
+    beside = path.with_name(f".{path.name[:50]}.{os.getpid()}.new")
     try:
         write_durably(beside, data)
         os.replace(beside, path)

@@ -9,13 +9,17 @@ from __future__ import annotations
 import base64
 import errno
 import fcntl
+import hashlib
 import json
 import os
+import re
 import secrets
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tooling.edges.files.durable import flush_folder, make_private_folder, write_durably
 from tooling.errors import EdgeError, InputError
@@ -23,6 +27,10 @@ from tooling.pins.texts import FileEdit
 
 FOLDER = ".bump"
 FORMAT = 1
+_TOKEN = re.compile(r"[0-9a-f]{12}")
+_LOCK_TRIES = 10
+_LOCK_PAUSE_S = 0.02
+"""`is_locked` of another process holds the lock for microseconds; only who holds it longer is a bump."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,13 +43,29 @@ class Journal:
     edits: tuple[FileEdit, ...]
 
     def staged_name(self, path: str) -> str:
-        """Where the new content of that file waits: in the same folder, under a name of its own."""
-        folder, name = os.path.split(path)
-        return os.path.join(folder, f".{name[:100]}.bump-{self.token}")
+        """Where the new content of that file waits: in the same folder, under a short name of its own."""
+        digest = hashlib.sha256(path.encode(errors="surrogateescape")).hexdigest()
+        return os.path.join(os.path.dirname(path), f".bump-{self.token}-{digest[:12]}")
 
 
 def make_journal(edits: Sequence[FileEdit], *, from_label: str, to_label: str) -> Journal:
     return Journal(token=secrets.token_hex(6), from_label=from_label, to_label=to_label, edits=tuple(edits))
+
+
+def check_folder(root: Path) -> None:
+    """Refuses a `.bump` that is no folder, or a link: the record must lie in the tree that it speaks of.
+
+    Raises:
+        InputError: it is a link or a file.
+    """
+    folder = root / FOLDER
+    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+        found = "a link" if folder.is_symlink() else "a file"
+        raise InputError(f"{FOLDER}: found {found}, expected a folder", hint=f"move {FOLDER} away", reason="BAD_RECORD")
+
+
+def has_journal(root: Path) -> bool:
+    return os.path.lexists(_journal_path(root))
 
 
 def load_journal(root: Path) -> Journal | None:
@@ -50,30 +74,24 @@ def load_journal(root: Path) -> Journal | None:
     Raises:
         InputError: there is one, but it is not ours or damaged.
     """
-    path = _journal_path(root)
+    check_folder(root)
     try:
-        data = json.loads(path.read_bytes())
-        if data["format"] != FORMAT:
-            raise ValueError(f"format {data['format']}")
-        edits = tuple(
-            FileEdit(path=item["path"], before=_decode(item["before"]), after=base64.b64decode(item["after"]))
-            for item in data["edits"]
-        )
-        return Journal(token=data["token"], from_label=data["from"], to_label=data["to"], edits=edits)
+        raw = _journal_path(root).read_bytes()
     except FileNotFoundError:
         return None
-    except NotADirectoryError:
-        raise InputError(f"{FOLDER}: found a file, expected a folder", hint=f"move {FOLDER} away") from None
-    except (OSError, ValueError, KeyError, TypeError) as cause:
-        raise InputError(
-            f"{FOLDER}/journal.json: the record of an interrupted bump cannot be read: {cause}",
-            hint="compare the pins by hand (`check`), then delete that file",
-        ) from cause
+    except OSError as cause:
+        raise _unreadable(cause.strerror or str(cause)) from cause
+    try:
+        return _parse(raw)
+    except KeyError as cause:
+        raise _unreadable(f"no key {cause}") from cause
+    except (ValueError, TypeError, RecursionError) as cause:
+        raise _unreadable(str(cause)) from cause
 
 
 def write_journal(root: Path, journal: Journal) -> None:
     """Makes the record durable before the first file changes. Raises OSError."""
-    data = {
+    body = {
         "format": FORMAT,
         "token": journal.token,
         "from": journal.from_label,
@@ -84,7 +102,8 @@ def write_journal(root: Path, journal: Journal) -> None:
     }
     path = _journal_path(root)
     beside = path.with_suffix(".new")
-    write_durably(beside, json.dumps(data, indent=1).encode())
+    # Only for the owner: it repeats files whose own modes may be narrower than usual.
+    write_durably(beside, json.dumps({**body, "digest": _digest(body)}, indent=1).encode(), mode=0o600)
     os.replace(beside, path)
     flush_folder(path.parent)
     flush_folder(root)
@@ -93,11 +112,16 @@ def write_journal(root: Path, journal: Journal) -> None:
 def drop_journal(root: Path) -> None:
     """Ends the record; from here on there is nothing to heal. Raises OSError."""
     path = _journal_path(root)
-    with suppress(FileNotFoundError):
-        os.unlink(path.with_suffix(".new"))
+    drop_unfinished(root)
     with suppress(FileNotFoundError):
         os.unlink(path)
         flush_folder(path.parent)
+
+
+def drop_unfinished(root: Path) -> None:
+    """Takes away a record that never got its name: no file had been touched. Raises OSError."""
+    with suppress(FileNotFoundError):
+        os.unlink(_journal_path(root).with_suffix(".new"))
 
 
 @contextmanager
@@ -105,20 +129,12 @@ def lock_tree(root: Path) -> Iterator[None]:
     """Holds the tree against other bumps until the block ends; the kernel lets go of it when the process dies.
 
     Raises:
+        InputError: `.bump` is a file or a link.
         EdgeError: another bump is at work (`BUSY`), or the folder cannot be made or locked.
     """
-    folder = root / FOLDER
+    check_folder(root)
+    descriptor = _open_and_lock(root / FOLDER)
     try:
-        make_private_folder(folder)
-        descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
-    except OSError as cause:
-        raise EdgeError(
-            f"{FOLDER}: cannot be written: {cause.strerror}",
-            hint="a bump keeps its write-ahead record there",
-            reason="UNWRITABLE",
-        ) from cause
-    try:
-        _take(descriptor)
         yield
     finally:
         os.close(descriptor)
@@ -127,7 +143,7 @@ def lock_tree(root: Path) -> Iterator[None]:
 def is_locked(root: Path) -> bool:
     """True while another process holds the tree. Makes nothing."""
     try:
-        descriptor = os.open(root / FOLDER / "lock", os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(root / FOLDER / "lock", os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
         return False
     try:
@@ -139,23 +155,73 @@ def is_locked(root: Path) -> bool:
     return False
 
 
-def _take(descriptor: int) -> None:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as cause:
-        raise _not_locked(cause) from cause
-
-
-def _not_locked(cause: OSError) -> EdgeError:
-    if cause.errno == errno.EWOULDBLOCK:
-        return EdgeError(
-            "another bump is at work in this tree", hint="wait until it ends, then run again", reason="BUSY"
-        )
-    return EdgeError(
-        f"{FOLDER}/lock: this file system cannot lock files: {cause.strerror}",
-        reason="NO_LOCKS",
-        hint="bump in a clone on a local disk",
+def _parse(raw: bytes) -> Journal:
+    """Raises ValueError, KeyError, TypeError or RecursionError for what `write_journal` did not write."""
+    data = json.loads(raw)
+    if not isinstance(data, dict):
+        raise TypeError("found no object")
+    if data["format"] != FORMAT:
+        raise ValueError(f"found format {data['format']!r}, expected {FORMAT}")
+    if data["digest"] != _digest({key: value for key, value in data.items() if key != "digest"}):
+        raise ValueError("it does not match its own digest")
+    if not _TOKEN.fullmatch(data["token"]):
+        raise ValueError(f"found token {data['token']!r}")
+    return Journal(
+        token=data["token"],
+        from_label=data["from"],
+        to_label=data["to"],
+        edits=tuple(
+            FileEdit(path=item["path"], before=_decode(item["before"]), after=base64.b64decode(item["after"]))
+            for item in data["edits"]
+        ),
     )
+
+
+def _unreadable(problem: str) -> InputError:
+    return InputError(
+        f"{FOLDER}/journal.json: the record of an interrupted bump cannot be read: {problem}",
+        hint="compare the pins by hand (`check`), then delete that file",
+        reason="BAD_RECORD",
+    )
+
+
+def _digest(body: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+
+
+def _open_and_lock(folder: Path) -> int:
+    """The locked file's descriptor. A lock on a file that was deleted meanwhile guards nothing and is taken again."""
+    path = folder / "lock"
+    for attempt in range(_LOCK_TRIES):
+        descriptor = _open_lock(folder)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if path.exists() and os.path.samestat(os.fstat(descriptor), os.stat(path)):
+                return descriptor
+        except OSError as cause:
+            if cause.errno != errno.EWOULDBLOCK:
+                os.close(descriptor)
+                raise EdgeError(
+                    f"{FOLDER}/lock: this file system cannot lock files: {cause.strerror}",
+                    reason="NO_LOCKS",
+                    hint="bump in a clone on a local disk",
+                ) from cause
+        os.close(descriptor)
+        if attempt + 1 < _LOCK_TRIES:
+            time.sleep(_LOCK_PAUSE_S)
+    raise EdgeError("another bump is at work in this tree", hint="wait until it ends, then run again", reason="BUSY")
+
+
+def _open_lock(folder: Path) -> int:
+    try:
+        make_private_folder(folder)
+        return os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+    except OSError as cause:
+        raise EdgeError(
+            f"{FOLDER}: cannot be written: {cause.strerror}",
+            hint="a bump keeps its write-ahead record there",
+            reason="UNWRITABLE",
+        ) from cause
 
 
 def _journal_path(root: Path) -> Path:

@@ -35,16 +35,16 @@ def load_bytes(root: Path, path: str, *, max_size_bytes: int = MAX_SIZE_BYTES) -
     """The file's bytes. Raises InputError as `load_text` does."""
     real = resolve_inside(root, path)
     try:
-        descriptor = os.open(real, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        # Not blocking: opening a named pipe would wait for a writer for ever.
+        descriptor = os.open(real, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
     except OSError as cause:
         raise _unreadable(path, cause) from cause
-    with os.fdopen(descriptor, "rb") as file:
-        facts = os.fstat(descriptor)
-        if stat.S_ISDIR(facts.st_mode):
-            raise InputError(f"{path}: found a directory, expected a file", reason="NOT_A_FILE")
-        if not stat.S_ISREG(facts.st_mode):
-            raise InputError(f"{path}: expected a regular file", reason="NOT_A_FILE")
-        raw = file.read(max_size_bytes + 1)
+    try:
+        raw = _read_regular(descriptor, path, max_size_bytes + 1)
+    except OSError as cause:
+        raise _unreadable(path, cause) from cause
+    finally:
+        os.close(descriptor)
     if len(raw) > max_size_bytes:
         raise InputError(
             f"{path}: found more than {max_size_bytes:,} bytes, which no file with a pin has",
@@ -55,6 +55,8 @@ def load_bytes(root: Path, path: str, *, max_size_bytes: int = MAX_SIZE_BYTES) -
 
 def resolve_inside(root: Path, path: str) -> Path:
     """The real path behind `path`, links followed. Raises InputError if that leaves the root or goes in circles."""
+    if "\0" in path:
+        raise InputError(f"{path!r}: no file can have this name", reason="BAD_NAME")
     base = os.path.realpath(root)
     try:
         real = os.path.realpath(os.path.join(base, path), strict=True)
@@ -78,6 +80,16 @@ def check_root(root: Path) -> Path:
         found = "a file" if root.exists() else "nothing"
         raise InputError(f"--root {root}: found {found}, expected a directory", reason="NO_ROOT")
     return root.resolve()
+
+
+def _read_regular(descriptor: int, path: str, size_bytes: int) -> bytes:
+    """Up to that many bytes of a regular file; anything else has no end or no content."""
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
+        found = "a directory" if stat.S_ISDIR(mode) else "a device or pipe"
+        raise InputError(f"{path}: found {found}, expected a file", reason="NOT_A_FILE")
+    with os.fdopen(descriptor, "rb", closefd=False) as file:
+        return file.read(size_bytes)
 
 
 def _unreadable(path: str, cause: OSError) -> InputError:
