@@ -1,0 +1,104 @@
+"""Addresses of indexes as values: credentials taken out of the URL, and labels that may be printed. Opens nothing."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from enum import StrEnum
+from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
+
+_USERINFO = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)[^\s/?#@]*(?:@[^\s/?#@]*)*@")
+_SECRET_SEGMENT = re.compile(r"(?=[^/]*[0-9])(?=[^/]*[A-Za-z])[A-Za-z0-9_-]{20,}")
+_HIDDEN = "****"
+
+
+class AddressRole(StrEnum):
+    """What pip calls the address."""
+
+    MAIN = "index"
+    EXTRA = "extra index"
+    FIND_LINKS = "find-links"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexAddress:
+    """One place where packages are looked up.
+
+    `url` has no credentials in it; `auth` (user, password) goes with requests to its host; `label` may be printed and
+    recorded. For find-links `url` may be a folder's path.
+    """
+
+    url: str
+    role: AddressRole
+    auth: tuple[str, str] | None = field(default=None, repr=False)
+
+    @property
+    def label(self) -> str:
+        return redact_url(self.url)
+
+    @property
+    def is_remote(self) -> bool:
+        return self.url.lower().startswith(("http://", "https://"))
+
+    @property
+    def origin(self) -> tuple[str, str, int | None]:
+        return url_origin(self.url)
+
+
+def parse_address(text: str, role: AddressRole) -> IndexAddress:
+    """The address that a setting, an option or an argument gives."""
+    url, auth = split_credentials(text.strip())
+    return IndexAddress(url=url, role=role, auth=auth)
+
+
+def split_credentials(url: str) -> tuple[str, tuple[str, str] | None]:
+    """The URL without user and password, and those two, percent-decoded."""
+    if "://" not in url:
+        return url, None
+    parts = urlsplit(url)
+    userinfo, found, host = parts.netloc.rpartition("@")
+    if not found:
+        return url, None
+    user, _, password = userinfo.partition(":")
+    bare = urlunsplit(parts._replace(netloc=host))
+    return bare, (unquote(user), unquote(password))
+
+
+def url_origin(url: str) -> tuple[str, str, int | None]:
+    """Scheme, host and port (the scheme's own if none is given): who gets to see credentials."""
+    parts = urlsplit(url)
+    return parts.scheme.lower(), (parts.hostname or "").lower(), _port(parts)
+
+
+def redact_url(url: str) -> str:
+    """The URL as it may be shown: no user, no query, no fragment, no path segment that looks like a token."""
+    if "://" not in url:
+        return url
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    path = "/".join(_HIDDEN if _SECRET_SEGMENT.fullmatch(segment) else segment for segment in parts.path.split("/"))
+    if parts.scheme == "file":
+        path = parts.path
+    return urlunsplit((parts.scheme, host, path, _HIDDEN if parts.query else "", ""))
+
+
+def redact_text(text: str) -> str:
+    """Any text with the credentials of the URLs in it hidden."""
+    return _USERINFO.sub(rf"\g<scheme>{_HIDDEN}@", text)
+
+
+def same_address(one: str, other: str) -> bool:
+    """True if both lead to the same index: user, a final slash and the case of the host do not count."""
+    return _comparable(one) == _comparable(other)
+
+
+def _comparable(url: str) -> str:
+    parts = urlsplit(split_credentials(url.strip())[0])
+    return urlunsplit((parts.scheme.lower(), parts.netloc.lower(), parts.path.rstrip("/"), parts.query, ""))
+
+
+def _port(parts: SplitResult) -> int | None:
+    try:
+        return parts.port or {"http": 80, "https": 443}.get(parts.scheme.lower())
+    except ValueError:
+        return None
