@@ -34,7 +34,8 @@ def unchecked(args: argparse.Namespace, plan: BumpPlan) -> list[str]:
 
 
 def _ask_index(tree: Tree, plan: BumpPlan) -> Iterator[Finding]:
-    from tooling.edges.index import IndexClient, load_index_settings  # noqa: PLC0415  # costs half a second
+    from tooling.edges.index import IndexClient  # noqa: PLC0415  # costs half a second
+    from tooling.edges.pip_config import load_index_settings  # noqa: PLC0415  # goes with the index
     from tooling.releases.availability import check_availability  # noqa: PLC0415  # only needed with an index
 
     client = IndexClient(load_index_settings())
