@@ -55,18 +55,14 @@ def _check_site(tree: Tree, site: PinSite, truth: Version) -> Iterator[Finding]:
 
 
 def _disagreement(tree: Tree) -> list[Finding]:
-    groups: dict[str, list[PinSite]] = defaultdict(list)
-    for site in tree.pins:
-        groups[str(site.version)].append(site)
-    listed = "; ".join(f"{version}: {', '.join(_place(site) for site in sites)}" for version, sites in groups.items())
-    detail = f"the pins hold {len(groups)} versions, and no versions file says which is right ({listed})."
+    groups = groups_by_version(tree.pins)
     if not groups:
         return [
             Finding(
                 check="no-pins",
                 detail="no pin of the library was found.",
-                reason="NO_PINS",
                 hint="point --root at a tree that pins it, or look at what release.toml leaves out",
+                reason="NO_PINS",
             )
         ]
     return [
@@ -74,12 +70,17 @@ def _disagreement(tree: Tree) -> list[Finding]:
             check="drift",
             path=sites[0].path,
             line=sites[0].line,
-            detail=detail,
+            detail=f"{version} stands in {_listed(sites)}; the pins hold {len(groups)} versions, and no file decides.",
+            hint="name the files that belong together with --only, or make all agree with --from-any",
             reason="DRIFT",
-            hint="name the files that belong together with --only, or make them agree with --from-any",
         )
-        for sites in list(groups.values())[:1]
+        for version, sites in groups.items()
     ]
+
+
+def _listed(sites: list[PinSite], *, most: int = 3) -> str:
+    shown = ", ".join(f"{site.path}:{site.line}" for site in sites[:most])
+    return shown if len(sites) <= most else f"{shown} and {len(sites) - most} more places"
 
 
 def _check_required(tree: Tree) -> Iterator[Finding]:
@@ -133,10 +134,6 @@ def _belongs(site: PinSite, required: RequiredSite) -> bool:
 
 def _subject(site: PinSite) -> str:
     return site.package or f"this {site.shape}"
-
-
-def _place(site: PinSite) -> str:
-    return f"{site.path}:{site.line}"
 
 
 def _times(count: int) -> str:
