@@ -154,6 +154,8 @@ def _clear(root: Path, journal: Journal) -> str:
         remove_staged(root, journal)
         drop_journal(root)
     except OSError as cause:
+        if not has_journal(root):
+            return ""
         return f", but what was begun cannot be cleared away ({_why(cause)}); when that is mended, {_HEAL_HINT}"
     return ""
 
@@ -246,8 +248,11 @@ def _bring(root: Path, journal: Journal, direction: Direction) -> None:
     wanted = FileState.AFTER if direction == "new" else FileState.BEFORE
     for edit in journal.edits:
         try:
-            if state_of(root, edit) is wanted:
+            state = state_of(root, edit)
+            if state is wanted:
                 continue
+            if state is FileState.NEITHER:
+                raise OSError(errno.ESTALE, "changed while it was healed")
             if direction == "new":
                 write_staged(root, journal, edit, edit.after)
                 rename_staged(root, journal, edit)
