@@ -31,7 +31,9 @@ SLOW_FACTOR = 8
 """A body may take so many times pip's timeout; a server that drips a byte a second would hold us for ever."""
 _RETRIED = {429, 500, 502, 503, 504, 520, 522, 524}
 _CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+|\*)")
-_CERTIFICATE_HINT = "give pip the CA bundle that signed it: `pip config set global.cert /path/to/ca.pem`, or PIP_CERT; this tool follows"
+_CERTIFICATE_HINT = (
+    "name the CA bundle that signed it in pip's configuration: `pip config set global.cert /path/ca.pem`, or PIP_CERT"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
