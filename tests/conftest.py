@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+pytest_plugins = ["tests.edges.local_index"]
+
 ASKED_FOR = {
     "online": "asks the real package index",
     "docker": "needs a Docker engine with buildx",

@@ -1,6 +1,6 @@
 """Index pages kept on disk between runs; the index is asked each time whether they still hold (ETag, RFC 9110).
 
-A cache that cannot be read or written is no cache, never an error. Only the user can read its files.
+A cache that cannot be read or written is no cache, never an error. Only the user can enter its folder.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ SLOW_FACTOR = 8
 _RETRIED = {429, 500, 502, 503, 504, 520, 522, 524}
 _CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+|\*)")
 _CERTIFICATE_HINT = (
-    "give pip the CA bundle that signed it, `pip config set global.cert CA.pem` or PIP_CERT; this tool follows"
+    "name the CA bundle that signed it in pip's configuration: `pip config set global.cert /path/ca.pem`, or PIP_CERT"
 )
 
 

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from packaging.utils import canonicalize_name
@@ -91,10 +91,13 @@ def collect_files(
 
 
 def _parse(body: bytes, kind: str, parameters: str, url: str, project: str) -> ProjectPage:
-    from pypi_simple import ProjectPage  # noqa: PLC0415 - 400 ms, paid only where an index is asked
+    from pypi_simple import ProjectPage, UnsupportedRepoVersionError  # noqa: PLC0415 - 400 ms, not for everybody
 
     if kind.endswith("+json"):
-        return ProjectPage.from_json_data(_json(body), url)
+        try:
+            return ProjectPage.from_json_data(json.loads(body), url)
+        except UnsupportedRepoVersionError as cause:
+            raise ValueError(str(cause)) from cause
     if kind not in {"text/html", "application/vnd.pypi.simple.v1+html", ""}:
         raise ValueError(f"its content type is {kind}")
     start = body[:2000].lower()
@@ -102,10 +105,6 @@ def _parse(body: bytes, kind: str, parameters: str, url: str, project: str) -> P
         raise ValueError("it is no HTML")
     charset = parameters.partition("charset=")[2].strip().strip('"') or None
     return ProjectPage.from_html(project, body, url, charset)
-
-
-def _json(body: bytes) -> Any:
-    return json.loads(body)
 
 
 def _release_file(package: DistributionPackage, project: str, label: str) -> ReleaseFile | None:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
+from tooling.errors import InputError
+
 _USERINFO = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)[^\s/?#@]*(?:@[^\s/?#@]*)*@")
 _SECRET_SEGMENT = re.compile(r"(?=[^/]*[0-9])(?=[^/]*[A-Za-z])[A-Za-z0-9_-]{20,}")
 _HIDDEN = "****"
@@ -46,8 +48,18 @@ class IndexAddress:
 
 
 def parse_address(text: str, role: AddressRole) -> IndexAddress:
-    """The address that a setting, an option or an argument gives."""
-    url, auth = split_credentials(text.strip())
+    """The address that a setting, an option or an argument gives.
+
+    Raises:
+        InputError: neither an http, https or file URL with a host, nor a path.
+    """
+    try:
+        url, auth = split_credentials(text.strip())
+        scheme, host, _ = url_origin(url)
+    except ValueError:
+        raise _no_address(text, role) from None
+    if "://" in url and (scheme not in {"http", "https", "file"} or not (host or scheme == "file")):
+        raise _no_address(text, role)
     return IndexAddress(url=url, role=role, auth=auth)
 
 
@@ -92,13 +104,18 @@ def same_address(one: str, other: str) -> bool:
     return _comparable(one) == _comparable(other)
 
 
+def _no_address(text: str, role: AddressRole) -> InputError:
+    return InputError(
+        f"the {role} {redact_text(text)!r} is no address, expected an http, https or file URL",
+        hint="see `pip config debug` and the requirements file for where it stands",
+        reason="BAD_ADDRESS",
+    )
+
+
 def _comparable(url: str) -> str:
     parts = urlsplit(split_credentials(url.strip())[0])
     return urlunsplit((parts.scheme.lower(), parts.netloc.lower(), parts.path.rstrip("/"), parts.query, ""))
 
 
 def _port(parts: SplitResult) -> int | None:
-    try:
-        return parts.port or {"http": 80, "https": 443}.get(parts.scheme.lower())
-    except ValueError:
-        return None
+    return parts.port or {"http": 80, "https": 443}.get(parts.scheme.lower())
