@@ -155,7 +155,7 @@ class Recorder:
 def states_after_power_loss(
     root: Path, work: Callable[[], object], *, fault: Fault | None = None, at: int = 0, of: str | None = None
 ) -> list[Disk]:
-    """Every state that the disk may hold if the power fails while the work goes on; errors of the work are let through."""
+    """Every state that the disk may hold if the power fails at any moment of the work."""
     recorder = Recorder(root)
     with Steps(fault, at=at, of=of, observe=recorder.observe):
         work()
