@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import hypothesis
 import pytest
 
 pytest_plugins = ["tests.edges.local_index"]
+
+# A busy machine is slow, not wrong.
+hypothesis.settings.register_profile("busy", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("busy")
 
 ASKED_FOR = {
     "online": "asks the real package index",
@@ -25,7 +30,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             continue
         skip = pytest.mark.skip(reason=f"{reason}: ask for it with --run-{marker}")
         for item in items:
-            if marker in item.keywords:
+            if item.get_closest_marker(marker):  # not `keywords`: a parameter may be called so
                 item.add_marker(skip)
 
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Literal, NoReturn
 
 from tooling.errors import InputError
 from tooling.findings import Finding
@@ -55,7 +55,7 @@ def seal(record: Record) -> dict[str, object]:
 
 def render_record(record: Record) -> str:
     """The record as it lies on disk: sorted keys, two spaces, a final newline."""
-    return json.dumps(seal(record), indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps(seal(record), indent=2, sort_keys=True, allow_nan=False) + "\n"
 
 
 def digest(body: Mapping[str, object]) -> str:
@@ -65,8 +65,11 @@ def digest(body: Mapping[str, object]) -> str:
 
 
 def canonical_json(value: object) -> str:
-    """JSON with sorted keys and no spaces, the same for the same values everywhere."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    """JSON in ASCII with sorted keys and no spaces, the same for the same values everywhere.
+
+    ASCII because a finding may name a file whose name is no UTF-8.
+    """
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def parse_record(text: str) -> Record:
@@ -76,7 +79,7 @@ def parse_record(text: str) -> Record:
         InputError: not JSON, a field missing or of another type, or a digest that does not fit (`HAND_EDITED`).
     """
     try:
-        body = json.loads(text)
+        body = json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError) as cause:
         raise InputError(f"the record is not JSON: {cause}", reason="UNPARSABLE") from cause
     if not isinstance(body, dict):
@@ -93,6 +96,10 @@ def parse_record(text: str) -> Record:
         return _record(body)
     except (KeyError, TypeError, ValueError, AttributeError) as cause:
         raise InputError(f"a field of the record is missing or wrong: {cause}", reason="UNPARSABLE") from cause
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON value")
 
 
 def _body(record: Record) -> dict[str, object]:

@@ -26,8 +26,8 @@ class Report:
 
 
 def render_json(report: Report) -> str:
-    """Exactly one JSON object and a newline."""
-    return json.dumps(_object(report), ensure_ascii=False, indent=2) + "\n"
+    """Exactly one JSON object and a newline, in ASCII: whatever stdout is encoded in, it stays JSON."""
+    return json.dumps(_object(report), indent=2) + "\n"
 
 
 def _object(report: Report) -> dict[str, object]:

@@ -23,9 +23,12 @@ class Terminal:
     colour: bool
 
     def say(self, text: str = "") -> None:
-        """Prints the text with a newline, at once. A reader that has gone away is not an error."""
+        """Prints the text with a newline, at once. A reader that has gone away is not an error.
+
+        What the stream cannot encode (a file name that is no UTF-8, a dash on an ASCII terminal) is shown escaped.
+        """
         try:
-            print(text, file=self.stream, flush=True)
+            print(_encodable(text, self.stream), file=self.stream, flush=True)
         except BrokenPipeError:
             _forget(self.stream)
 
@@ -68,6 +71,11 @@ def _diff_style(line: str) -> tuple[str, ...]:
     if line.startswith(("---", "+++")):
         return ("bold",)
     return {"+": ("green",), "-": ("red",), "@": ("cyan",)}.get(line[:1], ())
+
+
+def _encodable(text: str, stream: TextIO) -> str:
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
 def _forget(stream: TextIO) -> None:

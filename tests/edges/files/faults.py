@@ -37,7 +37,7 @@ class Fault:
 
 
 class Steps:
-    """Counts the steps while it is entered, and strikes at step `at` (counted from 1).
+    """Counts the steps while it is entered, and strikes at step `at` (counted from 1), or at that one `of` a name.
 
     `observe` is told every step that was taken: its name, its arguments and what it returned.
     """
@@ -47,10 +47,12 @@ class Steps:
         fault: Fault | None = None,
         *,
         at: int = 0,
+        of: str | None = None,
         observe: Callable[[str, tuple[Any, ...], Any], None] | None = None,
     ) -> None:
         self.fault = fault
         self.at = at
+        self.of = of
         self.observe = observe
         self.names: list[str] = []
         self._real: dict[str, Any] = {}
@@ -70,8 +72,8 @@ class Steps:
             if name == "open" and not args[1] & _WRITING:
                 return self._seen(name, args, real(*args, **more))
             self.names.append(name)
-            fault, number = self.fault, len(self.names)
-            if fault is None or not self._hits(fault, name, number):
+            fault = self.fault
+            if fault is None or not self._hits(fault, name):
                 return self._seen(name, args, real(*args, **more))
             if fault.when == "before":
                 self._strike(fault)
@@ -84,7 +86,10 @@ class Steps:
 
         return step
 
-    def _hits(self, fault: Fault, name: str, number: int) -> bool:
+    def _hits(self, fault: Fault, name: str) -> bool:
+        if self.of not in {None, name}:
+            return False
+        number = len(self.names) if self.of is None else self.names.count(name)
         if number < self.at or (number > self.at and not fault.lasting):
             return False
         if fault.when == "half" and name != "write":

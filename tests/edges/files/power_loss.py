@@ -153,11 +153,11 @@ class Recorder:
 
 
 def states_after_power_loss(
-    root: Path, work: Callable[[], object], *, fault: Fault | None = None, at: int = 0
+    root: Path, work: Callable[[], object], *, fault: Fault | None = None, at: int = 0, of: str | None = None
 ) -> list[Disk]:
-    """Every state that the disk may hold if the power fails while the work goes on; errors of it are let through."""
+    """Every state that the disk may hold if the power fails at any moment of the work."""
     recorder = Recorder(root)
-    with Steps(fault, at=at, observe=recorder.observe):
+    with Steps(fault, at=at, of=of, observe=recorder.observe):
         work()
     return list(recorder.states.values())
 

@@ -14,7 +14,7 @@ from tooling.edges.files.applying import find_interrupted
 from tooling.errors import EdgeError
 
 from .faults import Fault, Steps, in_child
-from .trees import EDITS, Snapshot, bump, expected, heal_tree, problems_after, snapshot
+from .trees import EDITS, Snapshot, break_off, bump, expected, heal_tree, problems_after, snapshot
 
 Fresh = Callable[[], Path]
 
@@ -128,11 +128,9 @@ def untruths(error: EdgeError, root: Path, old: Snapshot) -> list[str]:
 @pytest.mark.parametrize("fault", HEALING_FAULTS, ids=str)
 @pytest.mark.parametrize("renamed", [0, 2, len(EDITS)], ids=["no file new", "two files new", "every file new"])
 def test_healing_that_is_cut_short_heals_the_next_time(fresh_tree: Fresh, renamed: int, fault: Fault) -> None:
-    replaces = [number for number, name in enumerate(steps_of(fresh_tree, bump), 1) if name == "replace"]
     root = fresh_tree()
     old = snapshot(root)
-    with Steps(Fault(kind="SIGKILL", when="after"), at=replaces[renamed]):
-        assert in_child(lambda: bump(root)) == -9
+    break_off(root, renamed=renamed)
     broken_off = root.with_name("broken-off")
     root.rename(broken_off)
 

@@ -11,18 +11,11 @@ import pytest
 
 from tooling.errors import EdgeError
 
-from .faults import Fault, Steps, in_child
+from .faults import Fault
 from .power_loss import Disk, lay, states_after_power_loss
-from .trees import EDITS, Snapshot, bump, expected, heal_tree, problems_after, snapshot
+from .trees import EDITS, Snapshot, break_off, bump, expected, heal_tree, problems_after, snapshot
 
 Fresh = Callable[[], Path]
-
-
-def steps_named(make: Fresh, name: str) -> list[int]:
-    root = make()
-    with Steps() as steps:
-        bump(root)
-    return [number for number, step in enumerate(steps.names, 1) if step == name]
 
 
 def wrong_states(states: list[Disk], make: Fresh, old: Snapshot) -> list[str]:
@@ -45,7 +38,6 @@ def test_power_lost_at_any_step_of_a_bump(fresh_tree: Fresh) -> None:
 
 @pytest.mark.parametrize("failed", [1, len(EDITS)], ids=["the first rename", "the last rename"])
 def test_power_lost_while_a_failed_bump_is_put_back(fresh_tree: Fresh, failed: int) -> None:
-    at = steps_named(fresh_tree, "replace")[failed]
     root = fresh_tree()
     old = snapshot(root)
 
@@ -53,17 +45,15 @@ def test_power_lost_while_a_failed_bump_is_put_back(fresh_tree: Fresh, failed: i
         with suppress(EdgeError):
             bump(root)
 
-    states = states_after_power_loss(root, failing, fault=Fault(kind="EIO"), at=at)
+    states = states_after_power_loss(root, failing, fault=Fault(kind="EIO"), at=1 + failed, of="replace")
     assert wrong_states(states, fresh_tree, old) == []
 
 
 @pytest.mark.parametrize("renamed", [0, 2], ids=["no file new", "two files new"])
 def test_power_lost_at_any_step_of_healing(fresh_tree: Fresh, renamed: int) -> None:
-    at = steps_named(fresh_tree, "replace")[renamed]
     root = fresh_tree()
     old = snapshot(root)
-    with Steps(Fault(kind="SIGKILL", when="after"), at=at):
-        assert in_child(lambda: bump(root)) == -9
+    break_off(root, renamed=renamed)
     states = states_after_power_loss(root, lambda: heal_tree(root))
     assert wrong_states(states, fresh_tree, old) == []
     assert snapshot(root) == (old if renamed == 0 else expected(old))
@@ -74,7 +64,7 @@ def test_the_model_sees_a_file_that_got_its_name_before_it_was_flushed(fresh_tre
     old = snapshot(root)
 
     def careless() -> None:
-        for edit in EDITS:
+        for edit in EDITS[:2]:
             beside = root / f"{edit.path}.new"
             descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT)
             os.write(descriptor, edit.after)

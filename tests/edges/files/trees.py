@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 from tooling.edges.files.applying import Healing, apply_edits, find_interrupted, heal
 from tooling.edges.files.journal import lock_tree
 from tooling.pins.texts import FileEdit
+
+from .faults import Fault, Steps, in_child
 
 OLD, NEW = "0.6.12", "0.6.13"
 EDITS = (
@@ -71,19 +74,28 @@ def bump(root: Path) -> None:
         apply_edits(root, EDITS, from_label=OLD, to_label=NEW)
 
 
+def break_off(root: Path, *, renamed: int) -> Path:
+    """Kills a bump right after that many files got their new content; returns the root."""
+    with Steps(Fault(kind="SIGKILL", when="after"), at=renamed + 1, of="replace"):  # the first is the record's own
+        assert in_child(lambda: bump(root)) == -signal.SIGKILL
+    return root
+
+
 def heal_tree(root: Path) -> Healing | None:
     with lock_tree(root):
         return heal(root)
 
 
-def problems_after(root: Path, old: Snapshot) -> list[str]:
+def problems_after(root: Path, old: Snapshot, *, contents_only: bool = False) -> list[str]:
     """Heals, and says what is wrong then: neither all old nor all new, a stray file, an answer that is not true.
 
-    Then applies once more, which must leave all new.
+    Then applies once more, which must leave all new. `contents_only` leaves out this, modes and owners.
     """
     was_interrupted = find_interrupted(root)
     healing = heal_tree(root)
     found, new, problems = snapshot(root), expected(old), []
+    if contents_only:
+        found, old, new = (_contents(state) for state in (found, old, new))
     if found not in (old, new):
         problems.append(f"neither old nor new: {sorted(k for k in found if (found[k] != old.get(k)))}")
     if healing is not None and (found, healing.version) not in ((old, OLD), (new, NEW)):
@@ -93,8 +105,12 @@ def problems_after(root: Path, old: Snapshot) -> list[str]:
     kept = set(os.listdir(root / ".bump")) - {".gitignore", "lock"}
     if kept or (root / ".bump" / ".gitignore").read_bytes().strip() != b"*":
         problems.append(f".bump holds {kept}")
-    if not problems and found == old:
+    if not problems and not contents_only and found == old:
         bump(root)
         if snapshot(root) != new:
             problems.append("a second run did not make it new")
     return problems
+
+
+def _contents(state: Snapshot) -> Snapshot:
+    return {path: (content, 0, 0) for path, (content, _, _) in state.items()}
