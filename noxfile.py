@@ -52,6 +52,18 @@ def tests(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def coverage(session: nox.Session) -> None:
+    """Hold the branch coverage of the pins and of the file edge to 95 %."""
+    prepare(session, "tests")
+    session.run("coverage", "erase")
+    session.run(
+        "coverage", "run", "-m", "pytest", *(session.posargs or ["tests/pins", "tests/edges/files", "tests/commands"])
+    )
+    session.run("coverage", "combine", "--quiet")
+    session.run("coverage", "report", "--include=tooling/pins/*,tooling/edges/files/*", "--fail-under=95")
+
+
+@nox.session(default=False)
 def lint(session: nox.Session) -> None:
     """Check style and types."""
     prepare(session, "lint", "tests")
