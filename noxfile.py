@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from pathlib import Path
 
 import nox
@@ -61,6 +62,14 @@ def coverage(session: nox.Session) -> None:
     )
     session.run("coverage", "combine", "--quiet")
     session.run("coverage", "report", "--include=tooling/pins/*,tooling/edges/files/*", "--fail-under=95")
+
+
+@nox.session(default=False)
+def bench(session: nox.Session) -> None:
+    """Measure a bump beside other tools: `nox -s bench -- --rounds 20`."""
+    prepare(session)
+    session.install("virtualenv")
+    session.run("python", "benchmarks/bump.py", "--nox", sys.executable, *session.posargs)
 
 
 @nox.session(default=False)
