@@ -1,6 +1,6 @@
 """The tables `[releases]` and `[flashinfer]` of release.toml as values: what people set, and what bumps keep there.
 
-`bump` writes `[flashinfer.sha256]`, `[[flashinfer.dropped]]` and `[[flashinfer.moved]]`; everything else is set by hand.
+`bump` writes `[flashinfer.sha256]`, `[[flashinfer.dropped]]` and `[[flashinfer.moved]]`; people set the rest.
 """
 
 from __future__ import annotations
