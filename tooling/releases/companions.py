@@ -12,8 +12,8 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from tooling.findings import Finding, Severity
-from tooling.pins.requirements import RequirementLine
-from tooling.pins.texts import Replacement, SourceText
+from tooling.pins.requirements import RequirementLine, parse_requirements
+from tooling.pins.texts import Replacement, SourceText, replace_spans
 from tooling.releases.files import ProjectFiles, all_files, released_versions
 from tooling.releases.targets import Target
 
@@ -29,7 +29,6 @@ class Contradiction:
     package: str
     path: str
     line: int
-    offset: int
     text: str
     pinned: SpecifierSet
     needed: SpecifierSet
@@ -105,7 +104,6 @@ def find_contradictions(
                 package=line.name,
                 path=source.path,
                 line=source.line_and_column(line.offset)[0],
-                offset=line.offset,
                 text=line.text,
                 pinned=pinned,
                 needed=needed,
@@ -146,13 +144,15 @@ def check_companions(
         )
 
 
-def plan_companions(contradictions: Iterable[Contradiction]) -> list[Replacement]:
-    """Edits on the file that put the new specifiers where the old ones stand; markers, extras and comments stay."""
+def move_companions(text: str, contradictions: Iterable[Contradiction]) -> str:
+    """A requirements file's text with the new specifiers in place; markers, extras, options and comments stay."""
+    by_line = {(item.package, item.text): item for item in contradictions}
     edits = []
-    for item in contradictions:
-        start, end = _specifier_span(item.text)
-        edits.append(Replacement(start=item.offset + start, end=item.offset + end, new=item.new_specifier))
-    return edits
+    for line in parse_requirements(text):
+        if line.name is not None and (item := by_line.get((line.name, line.text))) is not None:
+            start, end = _specifier_span(line.text)
+            edits.append(Replacement(start=line.offset + start, end=line.offset + end, new=item.new_specifier))
+    return replace_spans(text, edits)
 
 
 def specifier_text(line: RequirementLine) -> str:
