@@ -19,6 +19,7 @@ from tooling.pins.scan import Tree
 from tooling.pins.texts import SourceText
 from tooling.releases.addresses import redact_url
 from tooling.releases.assessment import Answers, Place
+from tooling.releases.availability import check_availability
 from tooling.releases.companions import Contradiction, find_contradictions, needs_of, parse_requires, suspects
 from tooling.releases.files import ProjectFiles
 from tooling.releases.index_options import read_index_options
@@ -34,8 +35,10 @@ def make_client(tree: Tree, choices: Choices) -> IndexClient:
     return IndexClient(load_index_settings([own_index(tree)] if choices.add_index else [], options=options))
 
 
-def ask(client: IndexClient, tree: Tree, version: Version, choices: Choices, *, skip_cuda: bool) -> Answers:
-    """Every answer about one release.
+def ask(
+    client: IndexClient, tree: Tree, version: Version, choices: Choices, *, skip_cuda: bool, briefly: bool
+) -> Answers:
+    """Every answer about one release; with `briefly`, a release that lacks a package is not asked about further.
 
     Raises:
         EdgeError: an index does not answer, or sends what cannot be used.
@@ -43,13 +46,16 @@ def ask(client: IndexClient, tree: Tree, version: Version, choices: Choices, *, 
     places = _places(tree, choices)
     pages = client.fetch_projects(places)
     targets = make_targets(tree.settings.releases.platforms, tree.variables)
+    lacks = any(check_availability(package, version, pages[package]) for package in places)
     dropped = [pin.package for pin in tree.settings.releases.dropped if pin.package not in places]
     return Answers(
         places=places,
         pages={package: pages[package] for package in places},
         in_file=_labels_in_files(tree, choices),
         targets=targets,
-        contradictions=_contradictions(client, tree, version, pages[tree.library.main_package], targets),
+        contradictions=()
+        if briefly and lacks
+        else _contradictions(client, tree, version, pages[tree.library.main_package], targets),
         cuda_findings=list(_ask_cuda(client, tree, version, skipping=skip_cuda)),
         restorable=client.fetch_projects(dropped),
     )

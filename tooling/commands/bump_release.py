@@ -48,8 +48,10 @@ def settle_release(
         return _combine(args, tree, plan, [*findings], None)
     with waiting(f"asking the package index about {plan.to}"):
         client = client or make_client(tree, choices)
-        answers = ask(client, tree, plan.to, choices, skip_cuda=args.skip_jit_cache)
+        answers = ask(client, tree, plan.to, choices, skip_cuda=args.skip_jit_cache, briefly=args.latest)
     found = [*findings, *_judge(args, tree, plan, answers)]
+    if args.latest and has_errors(found):
+        return Outcome(plan=plan, findings=tuple(found))
     return _combine(args, tree, plan, found, answers)
 
 
@@ -59,31 +61,46 @@ def settle_latest(args: argparse.Namespace, tree: Tree) -> Outcome:
     client = make_client(tree, choices)
     with waiting("asking the package index for releases"):
         pages = client.fetch_project(tree.library.main_package)
-    skipped: list[str] = []
+    newest, skipped = newest_final(pages), list[tuple[Version, str]]()
     for version in candidates(pages, tree.settings, current=tree.truth):
         plan, findings = plan_checked(args, tree, version)
         if plan.refusals and has_errors(plan.refusals):
             return Outcome(plan=plan, findings=tuple(findings))
         outcome = settle_release(args, tree, plan, findings, client)
         if version == tree.truth or not has_errors(outcome.findings):
-            return _latest(tree, outcome, skipped)
-        skipped.append(f"{version}: {_first_error(outcome.findings)}")
-    newest = newest_final(pages)
+            return _latest(tree, outcome, skipped, newest)
+        skipped.append((version, _first_error(outcome.findings)))
     raise InputError(
         f"no release of {tree.library.main_package} from {tree.truth} on can be installed; the newest is {newest}",
-        hint="; ".join(skipped[:3]) or "see `outdated`",
+        hint=" ".join(_passed_over(skipped)),
         reason="NO_RELEASE",
     )
 
 
-def _latest(tree: Tree, outcome: Outcome, skipped: Sequence[str]) -> Outcome:
+def _latest(tree: Tree, outcome: Outcome, skipped: Sequence[tuple[Version, str]], newest: Version | None) -> Outcome:
     """Where the tree holds the best release already, nothing is judged anew."""
-    lines = tuple(f"passed over {item}" for item in skipped)
-    fields = {**outcome.fields, "passed_over": list(skipped)}
+    lines = tuple(_passed_over(skipped))
+    fields = {
+        **outcome.fields,
+        "newest": None if newest is None else str(newest),
+        "passed_over": [{"release": str(version), "why": why} for version, why in skipped],
+    }
     if outcome.plan.to == tree.truth and not outcome.plan.moves_anything:
         plan = replace(outcome.plan, edits=())
         return Outcome(plan=plan, findings=tuple(tree.unread), lines=lines, fields=fields)
     return replace(outcome, lines=(*lines, *outcome.lines), fields=fields)
+
+
+def _passed_over(skipped: Sequence[tuple[Version, str]]) -> list[str]:
+    """One line for neighbours that lack the same, with the reason of the newest of them."""
+    groups: list[list[tuple[Version, str]]] = []
+    for version, why in skipped:
+        same = groups and why.replace(str(version), "") == groups[-1][0][1].replace(str(groups[-1][0][0]), "")
+        if same:
+            groups[-1].append((version, why))
+        else:
+            groups.append([(version, why)])
+    return [f"passed over {', '.join(str(version) for version, _ in group)}: {group[0][1]}" for group in groups]
 
 
 def _judge(args: argparse.Namespace, tree: Tree, plan: BumpPlan, answers: Answers) -> list[Finding]:
@@ -109,9 +126,7 @@ def _judge(args: argparse.Namespace, tree: Tree, plan: BumpPlan, answers: Answer
     findings += check_companions(
         release, answers.contradictions or (), moving=args.with_companions, keeping=args.keep_companions
     )
-    if not args.restore_cubin:
-        findings += check_going_back(tree, plan.to, answers)
-    return findings
+    return [*findings, *check_going_back(tree, plan.to, answers)]
 
 
 def _combine(

@@ -13,7 +13,7 @@ from tooling.commands.terminal import Terminal
 from tooling.edges.files.applying import Healing
 from tooling.errors import ExitCode
 from tooling.findings import Finding, Severity, has_errors
-from tooling.pins.plan import BumpPlan
+from tooling.pins.plan import BumpPlan, Move
 from tooling.pins.texts import render_diff
 from tooling.releases.addresses import redact_text
 
@@ -32,7 +32,7 @@ def make_report(args: argparse.Namespace, outcome: Outcome, healed: Healing | No
             "to": str(plan.to),
             "direction": plan.direction,
             "healed": None if healed is None else {"to": healed.to, "version": healed.version},
-            "sites": [move.as_json() for move in plan.moves],
+            "sites": [_site(move, outcome) for move in plan.moves],
             "unchecked": unchecked(args, plan),
             **outcome.fields,
         },
@@ -83,6 +83,13 @@ def interrupted_finding(versions: tuple[str, str]) -> Finding:
 def first_reason(findings: Iterable[Finding]) -> str | None:
     """The reason of the first finding that is an error."""
     return next((item.reason for item in findings if item.severity is Severity.ERROR and item.reason), None)
+
+
+def _site(move: Move, outcome: Outcome) -> dict[str, object]:
+    """A pin before and after; a dropped one has nothing after."""
+    dropped = outcome.fields.get("dropped")
+    gone = isinstance(dropped, list) and move.site.package in dropped
+    return {**move.as_json(), "after": None} if gone else move.as_json()
 
 
 def _say_move(terminal: Terminal, plan: BumpPlan, report: Report) -> None:
