@@ -49,7 +49,10 @@ def test_the_settings_read_back_are_the_values_that_were_written() -> None:
 
 def test_comments_around_our_tables_stay_with_their_neighbours() -> None:
     full = write_kept(BASE, sha256=HASH, dropped=[CUBIN], moved=[])
-    text = full.replace("\n[[flashinfer.dropped]]", "\n# a note\n[[flashinfer.dropped]]") + "\n# about the image\n[image]\nx = 1\n"
+    text = (
+        full.replace("\n[[flashinfer.dropped]]", "\n# a note\n[[flashinfer.dropped]]")
+        + "\n# about the image\n[image]\nx = 1\n"
+    )
     after = write_kept(text, sha256={"c.whl": "c" * 64}, dropped=[], moved=[])
     assert "# a note\n" in after
     assert after.endswith("\n# about the image\n[image]\nx = 1\n")

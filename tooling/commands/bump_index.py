@@ -43,10 +43,10 @@ def ask(
     Raises:
         EdgeError: an index does not answer, or sends what cannot be used.
     """
-    places = _places(tree, choices)
+    places, main = _places(tree, choices), tree.library.main_package
     pages = client.fetch_projects(places)
     targets = make_targets(tree.settings.releases.platforms, tree.variables)
-    lacks = any(check_availability(package, version, pages[package]) for package in places)
+    lacking = [package for package in places if check_availability(package, version, pages[package])]
     dropped = [pin.package for pin in tree.settings.releases.dropped if pin.package not in places]
     return Answers(
         places=places,
@@ -54,8 +54,8 @@ def ask(
         in_file=_labels_in_files(tree, choices),
         targets=targets,
         contradictions=()
-        if briefly and lacks
-        else _contradictions(client, tree, version, pages[tree.library.main_package], targets),
+        if main in lacking or (briefly and lacking)
+        else _contradictions(client, tree, version, pages[main], targets),
         cuda_findings=list(_ask_cuda(client, tree, version, skipping=skip_cuda)),
         restorable=client.fetch_projects(dropped),
     )
