@@ -71,6 +71,7 @@ def uv_environment(settings: IndexSettings) -> dict[str, str]:
         "UV_INSECURE_HOST": " ".join(settings.trusted_hosts),
         "UV_INDEX_STRATEGY": "unsafe-best-match" if needs_best_match(settings) else "",
         "UV_HTTP_TIMEOUT": str(max(30, round(settings.timeout_s))),
+        "UV_HTTP_RETRIES": "" if settings.retries is None else str(settings.retries),
         "SSL_CERT_FILE": str(settings.cert or ""),
         "SSL_CLIENT_CERT": str(settings.client_cert or ""),
         "ALL_PROXY": settings.proxy or "",

@@ -50,11 +50,12 @@ def check_packages(
     tree: Tree, version: Version, answers: Answers, *, now: datetime, index_chosen: bool, fresh_allowed: bool
 ) -> Iterator[Finding]:
     """Findings about every package at exactly that version, each with the place of its first pin."""
-    kept = tree.settings.releases
+    kept, main = tree.settings.releases, tree.library.main_package
+    is_release = bool(files_of(answers.pages.get(main, ()), version))
     for package, pages in answers.pages.items():
         missing = check_availability(package, version, pages)
         findings: Iterable[Finding] = (
-            [_elsewhere(tree, item, package, pages, index_chosen=index_chosen) for item in missing]
+            [_elsewhere(tree, item, package, pages) if is_release and not index_chosen else item for item in missing]
             if missing
             else [
                 *check_wheels(package, version, pages, answers.targets),
@@ -112,13 +113,11 @@ def describe_packages(version: Version, answers: Answers) -> dict[str, object]:
     return found
 
 
-def _elsewhere(
-    tree: Tree, finding: Finding, package: str, pages: Sequence[ProjectFiles], *, index_chosen: bool
-) -> Finding:
+def _elsewhere(tree: Tree, finding: Finding, package: str, pages: Sequence[ProjectFiles]) -> Finding:
     """A package that left the indexes that are asked: says where it is, and both ways on."""
     own = own_index(tree)
     asked_own = any(same_address(page.index, redact_url(own)) for page in pages)
-    if finding.check != "not-published" or package not in droppable(tree) or index_chosen or asked_own:
+    if finding.check != "not-published" or package not in droppable(tree) or asked_own:
         return finding
     newest = max(released_versions(pages), default=None)
     until = f"; the newest there is {newest}" if newest else ""
