@@ -45,6 +45,12 @@ def check(session: nox.Session) -> None:
     tooling(session, "check")
 
 
+@nox.session(default=False)
+def outdated(session: nox.Session) -> None:
+    """Say whether a newer release could be taken, for a scheduled job."""
+    tooling(session, "outdated")
+
+
 @nox.session
 def tests(session: nox.Session) -> None:
     """Run the tests: `nox -s tests -- -k bump --run-online`."""

@@ -23,6 +23,7 @@ INTERRUPTED = 130
 COMMANDS = {
     "bump": "move the FlashInfer pin in every file at once, or in none",
     "check": "say whether every place agrees with versions.json",
+    "outdated": "say whether a newer release could be taken",
 }
 """Every command, in the order in which a release goes through them; each is `tooling.commands.<name>`."""
 

@@ -61,7 +61,10 @@ def test_a_downgrade_is_normal_and_labelled(tmp_path: Path, capsys: pytest.Captu
 def test_offline_says_not_checked_and_never_ok(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     root = make_tree(tmp_path)
     report = bump_json(capsys, root, "0.6.99")
-    assert report["unchecked"] == ["whether 0.6.99 is published and not yanked"]
+    assert report["unchecked"] == [
+        "whether 0.6.99 is published and not yanked",
+        "whether its companions fit, and the sha256 of its wheels",
+    ]
     assert report["status"] == "moved"
 
 

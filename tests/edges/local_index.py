@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 import pytest
 
@@ -150,7 +150,7 @@ def build_wheel(
 def serve_index(*, tls: Callable[[ssl.SSLContext], None] | None = None) -> Iterator[LocalIndex]:
     """A running index without files; `tls` loads a certificate into the server's context."""
     index = LocalIndex()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(index))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"index": index}))
     server.daemon_threads = True
     host = "127.0.0.1"
     if tls is not None:
@@ -170,103 +170,103 @@ def serve_index(*, tls: Callable[[ssl.SSLContext], None] | None = None) -> Itera
         thread.join()
 
 
-def _handler(index: LocalIndex) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        timeout = 30
+class _Handler(BaseHTTPRequestHandler):
+    """Answers as the index says; `index` is set on a subclass for each server."""
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-            pass
+    index: ClassVar[LocalIndex]
+    protocol_version = "HTTP/1.1"
+    timeout = 30
 
-        def do_GET(self) -> None:
-            index.log.append((self.path, {name.lower(): value for name, value in self.headers.items()}))
-            if index.delay_s:
-                time.sleep(index.delay_s)
-            if index.failures:
-                self.answer(index.failures.pop(0), "text/plain", b"a fault")
-            elif not self.is_allowed():
-                self.answer(401, "text/plain", b"who are you?", {"WWW-Authenticate": 'Basic realm="index"'})
-            elif self.path in index.redirects:
-                self.answer(302, "text/plain", b"", {"Location": index.redirects[self.path]})
-            elif self.path in index.pages:
-                self.answer(*index.pages[self.path])
-            elif self.path.startswith("/files/"):
-                self.send_file(self.path.removeprefix("/files/"))
-            else:
-                self.send_project(self.path)
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        pass
 
-        def is_allowed(self) -> bool:
-            if index.credentials is None:
-                return True
-            expected = base64.b64encode(":".join(index.credentials).encode()).decode()
-            return self.headers.get("Authorization") == f"Basic {expected}"
+    def do_GET(self) -> None:
+        self.index.log.append((self.path, {name.lower(): value for name, value in self.headers.items()}))
+        if self.index.delay_s:
+            time.sleep(self.index.delay_s)
+        if self.index.failures:
+            self.answer(self.index.failures.pop(0), "text/plain", b"a fault")
+        elif not self.is_allowed():
+            self.answer(401, "text/plain", b"who are you?", {"WWW-Authenticate": 'Basic realm="index"'})
+        elif self.path in self.index.redirects:
+            self.answer(302, "text/plain", b"", {"Location": self.index.redirects[self.path]})
+        elif self.path in self.index.pages:
+            self.answer(*self.index.pages[self.path])
+        elif self.path.startswith("/files/"):
+            self.send_file(self.path.removeprefix("/files/"))
+        else:
+            self.send_project(self.path)
 
-        def send_project(self, path: str) -> None:
-            match = re.fullmatch(r"/simple/([^/]+)/", path)
-            files = [file for file in index.files if match and file.project == match[1]]
-            if not files or match is None:
-                self.answer(404, "text/plain", b"no such project")
-            elif index.html_only or JSON_TYPE not in self.headers.get("Accept", ""):
-                links = "\n".join(file.as_html(index.url) for file in files)
-                self.page("text/html; charset=utf-8", f"<!DOCTYPE html><html><body>{links}</body></html>".encode())
-            else:
-                body = {
-                    "meta": {"api-version": "1.1"},
-                    "name": match[1],
-                    "files": [file.as_json(index.url) for file in files],
-                    "versions": [],
-                }
-                self.page(JSON_TYPE, json.dumps(body).encode())
+    def is_allowed(self) -> bool:
+        if self.index.credentials is None:
+            return True
+        expected = base64.b64encode(":".join(self.index.credentials).encode()).decode()
+        return self.headers.get("Authorization") == f"Basic {expected}"
 
-        def page(self, content_type: str, body: bytes) -> None:
-            etag = f'"{hashlib.sha256(body).hexdigest()[:16]}"'
-            if index.etags and self.headers.get("If-None-Match") == etag:
-                self.answer(304, content_type, b"", {"ETag": etag})
-            else:
-                self.answer(200, content_type, body, {"ETag": etag} if index.etags else {})
+    def send_project(self, path: str) -> None:
+        match = re.fullmatch(r"/simple/([^/]+)/", path)
+        files = [file for file in self.index.files if match and file.project == match[1]]
+        if not files or match is None:
+            self.answer(404, "text/plain", b"no such project")
+        elif self.index.html_only or JSON_TYPE not in self.headers.get("Accept", ""):
+            links = "\n".join(file.as_html(self.index.url) for file in files)
+            self.page("text/html; charset=utf-8", f"<!DOCTYPE html><html><body>{links}</body></html>".encode())
+        else:
+            body = {
+                "meta": {"api-version": "1.1"},
+                "name": match[1],
+                "files": [file.as_json(self.index.url) for file in files],
+                "versions": [],
+            }
+            self.page(JSON_TYPE, json.dumps(body).encode())
 
-        def send_file(self, name: str) -> None:
-            wanted = name.removesuffix(".metadata")
-            found = [file for file in index.files if file.filename == wanted]
-            data = (found[0].metadata if name != wanted else found[0].data) if found else None
-            span = re.fullmatch(r"bytes=(\d*)-(\d*)", self.headers.get("Range", ""))
-            if data is None:
-                self.answer(404, "text/plain", b"no such file")
-            elif span is None or index.ranges == "ignored":
-                self.answer(200, "application/octet-stream", data)
-            else:
-                self.send_part(data, *_span(span, len(data)))
+    def page(self, content_type: str, body: bytes) -> None:
+        etag = f'"{hashlib.sha256(body).hexdigest()[:16]}"'
+        if self.index.etags and self.headers.get("If-None-Match") == etag:
+            self.answer(304, content_type, b"", {"ETag": etag})
+        else:
+            self.answer(200, content_type, body, {"ETag": etag} if self.index.etags else {})
 
-        def send_part(self, data: bytes, start: int, end: int) -> None:
-            if start >= len(data):
-                self.answer(416, "text/plain", b"", {"Content-Range": f"bytes */{len(data)}"})
-                return
-            headers = {"Content-Range": f"bytes {start}-{end - 1}/{len(data)}", "ETag": '"file"'}
-            part = data[start:end]
-            if index.ranges == "wrong-span":
-                headers["Content-Range"] = f"bytes {start + 1}-{end}/{len(data)}"
-            if index.ranges == "no-header":
-                del headers["Content-Range"]
-            if index.ranges == "short":
-                part = part[: len(part) // 2]
-            self.answer(206, "application/octet-stream", part, headers)
+    def send_file(self, name: str) -> None:
+        wanted = name.removesuffix(".metadata")
+        found = [file for file in self.index.files if file.filename == wanted]
+        data = (found[0].metadata if name != wanted else found[0].data) if found else None
+        span = re.fullmatch(r"bytes=(\d*)-(\d*)", self.headers.get("Range", ""))
+        if data is None:
+            self.answer(404, "text/plain", b"no such file")
+        elif span is None or self.index.ranges == "ignored":
+            self.answer(200, "application/octet-stream", data)
+        else:
+            self.send_part(data, *_span(span, len(data)))
 
-        def answer(self, status: int, content_type: str, body: bytes, headers: Mapping[str, str] | None = None) -> None:
-            self.send_response(status)
-            self.send_header("Content-Type", content_type)
-            self.send_header("Content-Length", str(len(body)))
-            for name, value in (headers or {}).items():
-                self.send_header(name, value)
-            self.end_headers()
-            if not index.drip:
-                self.wfile.write(body)
-                return
-            for position in range(len(body)):
-                self.wfile.write(body[position : position + 1])
-                self.wfile.flush()
-                time.sleep(0.05)
+    def send_part(self, data: bytes, start: int, end: int) -> None:
+        if start >= len(data):
+            self.answer(416, "text/plain", b"", {"Content-Range": f"bytes */{len(data)}"})
+            return
+        headers = {"Content-Range": f"bytes {start}-{end - 1}/{len(data)}", "ETag": '"file"'}
+        part = data[start:end]
+        if self.index.ranges == "wrong-span":
+            headers["Content-Range"] = f"bytes {start + 1}-{end}/{len(data)}"
+        if self.index.ranges == "no-header":
+            del headers["Content-Range"]
+        if self.index.ranges == "short":
+            part = part[: len(part) // 2]
+        self.answer(206, "application/octet-stream", part, headers)
 
-    return Handler
+    def answer(self, status: int, content_type: str, body: bytes, headers: Mapping[str, str] | None = None) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", content_type)
+        self.send_header("Content-Length", str(len(body)))
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
+        self.end_headers()
+        if not self.index.drip:
+            self.wfile.write(body)
+            return
+        for position in range(len(body)):
+            self.wfile.write(body[position : position + 1])
+            self.wfile.flush()
+            time.sleep(0.05)
 
 
 def _span(match: re.Match[str], size: int) -> tuple[int, int]:

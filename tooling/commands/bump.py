@@ -9,6 +9,11 @@ Examples:
   tooling bump 0.6.13 --dry-run       show the same plan and diff, write nothing
   tooling bump 0.6.12 --offline       go back without asking the index (says "not checked")
   tooling bump 0.6.13 --from-any      also from files that disagree with each other
+  tooling bump 0.7.4 --drop-cubin --with-companions
+                                      without the cubin package, companions moved to what 0.7.4 needs
+  tooling bump 0.7.4 --add-index --with-companions
+                                      with the cubin package from the library's own index
+  tooling bump --latest --dry-run     the newest release that can be installed, and why no newer one
 """
 
 from __future__ import annotations
@@ -21,7 +26,7 @@ from pathlib import Path
 from packaging.version import Version
 
 from tooling.commands import bump_report
-from tooling.commands.bump_checks import check_release
+from tooling.commands.bump_checks import add_release_arguments, check_arguments, settle
 from tooling.commands.recording import add_evidence_argument, load_pinned_tree, make_record, save_record
 from tooling.commands.report import Report
 from tooling.commands.terminal import Terminal
@@ -32,24 +37,26 @@ from tooling.edges.files.reading import check_root
 from tooling.edges.files.tree import load_tree
 from tooling.edges.packaged_data import load_library
 from tooling.errors import ExitCode
-from tooling.findings import has_errors
-from tooling.pins.plan import BumpPlan, check_moved, plan_bump
+from tooling.pins.plan import BumpPlan, check_moved
 from tooling.pins.refusals import parse_target
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("version", metavar="VERSION", help="the release to move to, such as 0.6.13 or 0.6.16.post3")
+    parser.add_argument("version", metavar="VERSION", nargs="?", help="the release to move to, such as 0.6.13")
+    parser.add_argument("--latest", action="store_true", help="the newest final release that can be installed")
     parser.add_argument("--dry-run", action="store_true", help="show the plan and the diff, write nothing")
     parser.add_argument("--offline", action="store_true", help="do not ask the index; says what was not checked")
     parser.add_argument("--allow-prerelease", action="store_true", help="take an rc, alpha, beta or dev release")
     parser.add_argument("--allow-blocked", action="store_true", help="take a release that release.toml blocks")
     parser.add_argument("--from-any", action="store_true", help="move pins that disagree, whatever they hold")
+    add_release_arguments(parser)
     add_evidence_argument(parser)
 
 
 def run(args: argparse.Namespace, terminal: Terminal) -> Report:
     started = clock.now()
-    to = parse_target(args.version)
+    check_arguments(args)
+    to = None if args.latest else parse_target(args.version)
     args.root = check_root(args.root)
     if args.dry_run and (interrupted := find_interrupted(args.root)):
         return bump_report.refuse_interrupted(terminal, to, interrupted)
@@ -69,18 +76,15 @@ def run(args: argparse.Namespace, terminal: Terminal) -> Report:
     return report
 
 
-def _bump(args: argparse.Namespace, to: Version, terminal: Terminal) -> tuple[Report, str | None]:
+def _bump(args: argparse.Namespace, to: Version | None, terminal: Terminal) -> tuple[Report, str | None]:
     """Heal, load, plan, ask, say, apply, load again."""
     healed = None if args.dry_run else heal(args.root)
     tree = load_tree(args.root, load_library())
-    plan = plan_bump(tree, to, from_any=args.from_any)
-    findings = [*tree.unread, *plan.refusals]
-    if not has_errors(findings):
-        findings += check_release(args, tree, plan)
-    report = bump_report.make_report(args, plan, findings, healed)
-    bump_report.say(terminal, plan, report)
+    outcome = settle(args, tree, to)
+    report = bump_report.make_report(args, outcome, healed)
+    bump_report.say(terminal, outcome, report)
     if report.status == "moved":
-        report = _apply(args.root, plan, report, terminal)
+        report = _apply(args.root, outcome.plan, report, terminal)
     return report, tree.versions_file
 
 

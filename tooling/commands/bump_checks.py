@@ -1,54 +1,99 @@
-"""What a bump asks before it writes: is the release blocked, is it published, and what was not asked."""
+"""What a bump settles before it writes: the plan, whether the release is blocked or published, what was not asked."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+from packaging.version import Version
+
+from tooling.errors import InputError
 from tooling.findings import Finding, has_errors
-from tooling.pins.plan import BumpPlan
+from tooling.pins.plan import BumpPlan, plan_bump
 from tooling.pins.refusals import check_target
 from tooling.pins.scan import Tree
 
 
-def check_release(args: argparse.Namespace, tree: Tree, plan: BumpPlan) -> list[Finding]:
-    """Findings about the target. The index is asked only where something would move and nothing forbids it.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """A settled bump: the plan with every edit, the findings, lines to say, and further fields of the JSON object."""
+
+    plan: BumpPlan
+    findings: tuple[Finding, ...]
+    lines: tuple[str, ...] = ()
+    fields: Mapping[str, object] = field(default_factory=dict)
+
+
+def add_release_arguments(parser: argparse.ArgumentParser) -> None:
+    """Choices about packages that are elsewhere, and about companions."""
+    cubin = parser.add_argument_group("packages that left the public index")
+    cubin.add_argument("--add-index", action="store_true", help="add the library's own index to the requirements file")
+    cubin.add_argument("--drop-cubin", action="store_true", help="take the cubin pin out; release.toml remembers it")
+    cubin.add_argument("--restore-cubin", action="store_true", help="put a dropped cubin pin in again")
+    cubin.add_argument("--skip-jit-cache", action="store_true", help="go on without a jit-cache build for this CUDA")
+    companions = parser.add_argument_group("companions that the release contradicts").add_mutually_exclusive_group()
+    companions.add_argument("--with-companions", action="store_true", help="move them in the same transaction")
+    companions.add_argument("--keep-companions", action="store_true", help="leave them as they are")
+    parser.add_argument("--allow-fresh", action="store_true", help="take a release that is younger than the cooldown")
+
+
+def check_arguments(args: argparse.Namespace) -> None:
+    """Raises InputError on arguments that exclude each other."""
+    if args.latest == (args.version is not None):
+        raise InputError(
+            "VERSION: expected a release or --latest, and not both",
+            hint="such as `bump 0.6.13` or `bump --latest`",
+            reason="BAD_ARGUMENTS",
+        )
+    if args.drop_cubin and (args.restore_cubin or args.add_index):
+        raise InputError("--drop-cubin excludes --restore-cubin and --add-index", reason="BAD_ARGUMENTS")
+    for flag in ("latest", "with_companions"):
+        if args.offline and getattr(args, flag):
+            name = flag.replace("_", "-")
+            raise InputError(f"--{name} needs the index, and --offline forbids it", reason="BAD_ARGUMENTS")
+
+
+def settle(args: argparse.Namespace, tree: Tree, to: Version | None) -> Outcome:
+    """The bump to that release, or to the latest one (None). The index is asked only where something would change.
 
     Raises:
         EdgeError: an index does not answer.
     """
-    findings = check_target(
-        plan.to, tree.settings, allow_prerelease=args.allow_prerelease, allow_blocked=args.allow_blocked
-    )
-    if plan.edits and not args.offline and not has_errors(findings):
-        findings += _ask_index(tree, plan)
-    return findings
+    if to is None:
+        from tooling.commands.bump_release import settle_latest  # noqa: PLC0415  # costs half a second
+
+        return settle_latest(args, tree)
+    plan, findings = plan_checked(args, tree, to)
+    if has_errors(findings) or not _has_more(args, tree, plan):
+        return Outcome(plan=plan, findings=tuple(findings))
+    from tooling.commands.bump_release import settle_release  # noqa: PLC0415  # costs half a second
+
+    return settle_release(args, tree, plan, findings)
+
+
+def plan_checked(args: argparse.Namespace, tree: Tree, to: Version) -> tuple[BumpPlan, list[Finding]]:
+    """The plan, and what forbids it without asking anybody."""
+    plan = plan_bump(tree, to, from_any=args.from_any)
+    findings = [*tree.unread, *plan.refusals]
+    if not has_errors(findings):
+        findings += check_target(
+            to, tree.settings, allow_prerelease=args.allow_prerelease, allow_blocked=args.allow_blocked
+        )
+    return plan, findings
 
 
 def unchecked(args: argparse.Namespace, plan: BumpPlan) -> list[str]:
     """What `--offline` left out, in words."""
     if args.offline and plan.edits:
-        return [f"whether {plan.to} is published and not yanked"]
+        return [
+            f"whether {plan.to} is published and not yanked",
+            "whether its companions fit, and the sha256 of its wheels",
+        ]
     return []
 
 
-def _ask_index(tree: Tree, plan: BumpPlan) -> Iterator[Finding]:
-    from tooling.edges.index import IndexClient  # noqa: PLC0415  # costs half a second
-    from tooling.edges.pip_config import load_index_settings  # noqa: PLC0415  # goes with the index
-    from tooling.releases.availability import check_availability  # noqa: PLC0415  # only needed with an index
-
-    client = IndexClient(load_index_settings())
-    for package, (path, line) in _packages(tree).items():
-        for finding in check_availability(package, plan.to, client.fetch_project(package)):
-            yield replace(finding, path=path, line=line)
-
-
-def _packages(tree: Tree) -> dict[str, tuple[str | None, int | None]]:
-    """Every package that a pin names, with the place of its first pin; the main one always."""
-    places: dict[str, tuple[str | None, int | None]] = {}
-    for site in tree.pins:
-        if site.package is not None:
-            places.setdefault(site.package, (site.path, site.line))
-    places.setdefault(tree.library.main_package, (None, None))
-    return places
+def _has_more(args: argparse.Namespace, tree: Tree, plan: BumpPlan) -> bool:
+    """False where nothing would move, or nothing but the pins would and nobody may be asked."""
+    chosen = args.add_index or args.drop_cubin or args.restore_cubin or args.with_companions
+    return chosen or (bool(plan.edits) and (not args.offline or bool(tree.settings.releases.sha256)))

@@ -7,45 +7,49 @@ from collections.abc import Iterable, Sequence
 
 from packaging.version import Version
 
-from tooling.commands.bump_checks import unchecked
+from tooling.commands.bump_checks import Outcome, unchecked
 from tooling.commands.report import Report
 from tooling.commands.terminal import Terminal
 from tooling.edges.files.applying import Healing
 from tooling.errors import ExitCode
 from tooling.findings import Finding, Severity, has_errors
-from tooling.pins.plan import BumpPlan
+from tooling.pins.plan import BumpPlan, Move
 from tooling.pins.texts import render_diff
+from tooling.releases.addresses import redact_text
 
 
-def make_report(
-    args: argparse.Namespace, plan: BumpPlan, findings: Sequence[Finding], healed: Healing | None
-) -> Report:
+def make_report(args: argparse.Namespace, outcome: Outcome, healed: Healing | None) -> Report:
     """The report of a plan before it is applied; `moved` says what will be done."""
+    plan, findings = outcome.plan, outcome.findings
     status = _status(plan, findings, dry_run=args.dry_run)
     return Report(
         command="bump",
         status=status,
         exit_code=ExitCode.FINDINGS if status == "refused" else ExitCode.OK,
-        findings=tuple(findings),
+        findings=findings,
         fields={
             "from": None if plan.from_version is None else str(plan.from_version),
             "to": str(plan.to),
             "direction": plan.direction,
             "healed": None if healed is None else {"to": healed.to, "version": healed.version},
-            "sites": [move.as_json() for move in plan.moves],
+            "sites": [_site(move, outcome) for move in plan.moves],
             "unchecked": unchecked(args, plan),
+            **outcome.fields,
         },
     )
 
 
-def say(terminal: Terminal, plan: BumpPlan, report: Report) -> None:
+def say(terminal: Terminal, outcome: Outcome, report: Report) -> None:
     """The plan for people: what was healed, where it goes, the diff, what was not checked, findings, the end."""
+    plan = outcome.plan
     if isinstance(healed := report.fields["healed"], dict):
         terminal.say(f"healed an interrupted bump: every file is {healed['to']} ({healed['version']})")
     if report.status == "already":
         terminal.say(f"every pin holds {plan.to} already")
     else:
         _say_move(terminal, plan, report)
+    for line in outcome.lines:
+        terminal.say(line)
     terminal.say_findings(report.findings)
     if report.status == "would-move":
         terminal.say(f"dry run: {len(plan.moves)} pins in {len(plan.edits)} files would move, nothing was written")
@@ -53,7 +57,7 @@ def say(terminal: Terminal, plan: BumpPlan, report: Report) -> None:
         terminal.say(terminal.paint("refused: nothing was written", "red", "bold"))
 
 
-def refuse_interrupted(terminal: Terminal, to: Version, interrupted: tuple[str, str]) -> Report:
+def refuse_interrupted(terminal: Terminal, to: Version | None, interrupted: tuple[str, str]) -> Report:
     """A dry run's answer on a tree that a bump left half way."""
     finding = interrupted_finding(interrupted)
     terminal.say_findings([finding])
@@ -62,7 +66,7 @@ def refuse_interrupted(terminal: Terminal, to: Version, interrupted: tuple[str, 
         status="refused",
         exit_code=ExitCode.FINDINGS,
         findings=(finding,),
-        fields={"from": None, "to": str(to), "healed": None, "sites": [], "unchecked": []},
+        fields={"from": None, "to": None if to is None else str(to), "healed": None, "sites": [], "unchecked": []},
     )
 
 
@@ -81,12 +85,20 @@ def first_reason(findings: Iterable[Finding]) -> str | None:
     return next((item.reason for item in findings if item.severity is Severity.ERROR and item.reason), None)
 
 
+def _site(move: Move, outcome: Outcome) -> dict[str, object]:
+    """A pin before and after; a dropped one has nothing after."""
+    dropped = outcome.fields.get("dropped")
+    gone = isinstance(dropped, list) and move.site.package in dropped
+    return {**move.as_json(), "after": None} if gone else move.as_json()
+
+
 def _say_move(terminal: Terminal, plan: BumpPlan, report: Report) -> None:
     old = plan.from_version or "several versions"
     label = terminal.paint(" (downgrade)", "yellow") if plan.direction == "downgrade" else ""
-    terminal.say(terminal.paint(f"FlashInfer {old} -> {plan.to}", "bold") + label)
+    where = f"{old} -> {plan.to}" if plan.from_version != plan.to else f"stays at {plan.to}"
+    terminal.say(terminal.paint(f"FlashInfer {where}", "bold") + label)
     if report.status != "refused":
-        terminal.say_diff(render_diff(plan.edits))
+        terminal.say_diff(redact_text(line) for line in render_diff(plan.edits))
         if isinstance(left_out := report.fields["unchecked"], list):
             for item in left_out:
                 terminal.say(terminal.paint(f"not checked (offline): {item}", "yellow"))

@@ -5,6 +5,7 @@ Reads the tree and changes nothing, except with --heal. Findings name path and l
 Examples:
   tooling check                            every place agrees, or which does not
   tooling check --base origin/main         also: is the pin lower than on the base branch?
+  tooling check --resolve                  also: does uv find a solution for every platform?
   tooling check --heal                     finish or undo a bump that was interrupted
 """
 
@@ -26,6 +27,7 @@ from tooling.edges.files.tree import load_tree
 from tooling.edges.packaged_data import load_library
 from tooling.errors import ExitCode
 from tooling.findings import Finding, Severity, has_errors
+from tooling.pins.agreement import check_agreement
 from tooling.pins.base_branch import check_downgrade
 from tooling.pins.drift import check_pins
 from tooling.pins.scan import Tree
@@ -37,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--heal", action="store_true", help="finish or undo an interrupted bump first")
     parser.add_argument("--base", metavar="REF", help="the branch or commit that a pin may not fall behind")
     parser.add_argument("--allow-downgrade", action="store_true", help="announce that a lower pin is meant")
+    parser.add_argument("--resolve", action="store_true", help="ask uv whether the requirements resolve everywhere")
     parser.add_argument("--no-evidence", action="store_true", help="write no record (for the pre-commit hook)")
     add_evidence_argument(parser)
 
@@ -47,7 +50,9 @@ def run(args: argparse.Namespace, terminal: Terminal) -> Report:
     healed = _heal(args.root, terminal) if args.heal else None
     findings = _interrupted(args.root)
     tree = load_tree(args.root, load_library())
-    findings += [*tree.unread, *check_pins(tree), *check_variables(tree), *_check_base(args, tree)]
+    findings += [*tree.unread, *check_pins(tree), *check_variables(tree), *check_agreement(tree)]
+    findings += _check_base(args, tree)
+    resolutions = _resolve(args, tree, terminal, findings)
     failed = has_errors(findings)
     _say(terminal, tree, findings)
     if not args.no_evidence:
@@ -58,7 +63,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> Report:
             status="fail" if failed else "pass",
             reason=first_reason(findings),
             findings=findings,
-            measurements={"sites": [site.as_json() for site in tree.pins]},
+            measurements={"sites": [site.as_json() for site in tree.pins], **resolutions},
         )
         save_record(args, record)
     return Report(
@@ -70,6 +75,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> Report:
             "version": None if tree.truth is None else str(tree.truth),
             "healed": None if healed is None else {"to": healed.to, "version": healed.version},
             "sites": [site.as_json() for site in tree.pins],
+            **resolutions,
         },
     )
 
@@ -109,6 +115,19 @@ def _interrupted(root: Path) -> list[Finding]:
             )
         ]
     return [interrupted_finding(found)]
+
+
+def _resolve(
+    args: argparse.Namespace, tree: Tree, terminal: Terminal, findings: list[Finding]
+) -> dict[str, list[dict[str, object]]]:
+    """With `--resolve`, the answers for the record; their findings go in front, for people to see first."""
+    if not args.resolve:
+        return {}
+    from tooling.commands.check_resolve import check_resolves  # noqa: PLC0415  # costs half a second
+
+    found, answers = check_resolves(args.root, tree, terminal)
+    findings[:0] = found
+    return {"resolve": [answer.as_json() for answer in answers]}
 
 
 def _check_base(args: argparse.Namespace, tree: Tree) -> list[Finding]:

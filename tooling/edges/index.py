@@ -13,7 +13,7 @@ from packaging.utils import canonicalize_name
 
 from tooling.edges.index_cache import PageCache, conditions, default_cache
 from tooling.edges.index_http import Answer, HttpReader, RangePart
-from tooling.edges.index_pages import ACCEPT, is_archive, list_folder, parse_page, single_file
+from tooling.edges.index_pages import ACCEPT, is_archive, list_folder, parse_listing, parse_page, single_file
 from tooling.edges.pip_config import IndexSettings
 from tooling.errors import EdgeError
 from tooling.releases.addresses import AddressRole, IndexAddress, parse_address
@@ -80,6 +80,19 @@ class IndexClient:
             _ = self.http
         with ThreadPoolExecutor(_PARALLEL) as pool:
             return dict(zip(wanted, pool.map(self.fetch_project, wanted), strict=True))
+
+    def fetch_from(self, url: str, name: str) -> ProjectFiles:
+        """What one further index has of the project, such as the library's own folder for one CUDA version."""
+        return self._ask(parse_address(url, AddressRole.EXTRA), canonicalize_name(name))
+
+    def list_names(self, url: str) -> list[str]:
+        """The names of what an index's root page, or a folder's listing, links to; none if there is no such page."""
+        address = parse_address(url, AddressRole.EXTRA)
+        if not address.is_remote:
+            folder = _path(address.url)
+            return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+        answer = self._fetch(address.url)
+        return parse_listing(answer.body, answer.url) if answer.status == 200 else []
 
     def fetch_range(self, url: str, start: int, end: int) -> RangePart:
         """Part of a file, as `HttpReader.fetch_range`."""

@@ -171,13 +171,14 @@ class HttpReader:
         return str(self._settings.cert) if self._settings.cert else None
 
     def _read(self, response: requests.Response, max_bytes: int) -> bytes:
-        import requests  # noqa: PLC0415
+        """The body as it comes in, so that a server that drips is noticed."""
+        import urllib3  # noqa: PLC0415
 
         deadline = time.monotonic() + SLOW_FACTOR * self._timeout_s
         label = redact_url(response.url)
         parts, size = [], 0
         try:
-            for part in response.iter_content(64 * 1024):
+            while part := response.raw.read1(64 * 1024, decode_content=True):
                 parts.append(part)
                 size += len(part)
                 if size > max_bytes:
@@ -188,7 +189,7 @@ class HttpReader:
                         hint="raise pip's timeout (PIP_TIMEOUT) or take another index",
                         reason="TIMEOUT",
                     )
-        except (requests.RequestException, OSError) as cause:
+        except (urllib3.exceptions.HTTPError, OSError) as cause:
             raise self._unreached(response.url, cause) from cause
         return b"".join(parts)
 

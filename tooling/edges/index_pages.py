@@ -48,6 +48,19 @@ def parse_page(
     )
 
 
+def parse_listing(body: bytes, url: str) -> list[str]:
+    """The last path segments of the links on an HTML page, without slashes; none if it is no HTML."""
+    from pypi_simple import RepositoryPage  # noqa: PLC0415 - 400 ms, not for everybody
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            links = RepositoryPage.from_html(body, url).links
+        except (ValueError, TypeError, LookupError, AssertionError, RecursionError):
+            return []
+    return [unquote(urlsplit(link.url).path.rstrip("/").rpartition("/")[2]) for link in links]
+
+
 def list_folder(folder: Path, *, project: str, label: str, role: AddressRole) -> ProjectFiles:
     """The files of a find-links folder; none if there is no such folder.
 

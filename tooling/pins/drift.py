@@ -86,15 +86,16 @@ def _listed(sites: list[PinSite], *, most: int = 3) -> str:
 def _check_required(tree: Tree) -> Iterator[Finding]:
     for required in tree.settings.required:
         found = [site for site in tree.pins if _belongs(site, required)]
-        if len(found) != required.count:
+        count = required.count - tree.settings.releases.count_dropped(required.path)
+        if len(found) != count:
             shape = f" of shape {required.shape}" if required.shape else ""
             yield Finding(
-                check="missing-site" if len(found) < required.count else "extra-site",
+                check="missing-site" if len(found) < count else "extra-site",
                 path=required.path,
                 line=found[-1].line if found else None,
-                detail=f"{_times(len(found))} pin{shape} stands here, and release.toml requires {required.count}.",
+                detail=f"{_times(len(found))} pin{shape} stands here, and release.toml requires {count}.",
                 hint="put the pin back, or correct [[pins.required]] in release.toml",
-                reason="MISSING_SITE" if len(found) < required.count else "EXTRA_SITE",
+                reason="MISSING_SITE" if len(found) < count else "EXTRA_SITE",
             )
 
 

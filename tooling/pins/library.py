@@ -15,6 +15,8 @@ class Library:
 
     `packages` are normalised names that must be equal; `variable_aliases` name variables that hold its version,
     `variable_pattern` matches whole names that look like one; `bypass_variables` silence its version check.
+    `own_index_from` is the first release of a package that is on `own_index` only; `cuda_packages` are built per CUDA
+    and lie below `own_index`, in a folder such as `cu130/`.
     """
 
     name: str
@@ -25,6 +27,8 @@ class Library:
     variable_aliases: tuple[str, ...]
     repository: str
     own_index: str
+    own_index_from: Mapping[str, str]
+    cuda_packages: tuple[str, ...]
     bypass_variables: tuple[str, ...]
 
     def names_version(self, variable: str) -> bool:
@@ -65,6 +69,12 @@ def _parse_library(name: str, entry: Mapping[str, object]) -> Library:
             raise InputError(f"libraries.json: {name}.{key}: found {value!r}, expected a list of texts")
         return tuple(value)
 
+    def versions(key: str) -> dict[str, str]:
+        value = entry.get(key)
+        if not isinstance(value, Mapping) or not all(isinstance(item, str) for item in value.values()):
+            raise InputError(f"libraries.json: {name}.{key}: found {value!r}, expected a table of texts")
+        return dict(value)
+
     return Library(
         name=name,
         variable=text("variable"),
@@ -74,5 +84,7 @@ def _parse_library(name: str, entry: Mapping[str, object]) -> Library:
         variable_aliases=texts("variable_aliases"),
         repository=text("repository"),
         own_index=text("own_index"),
+        own_index_from=versions("own_index_from"),
+        cuda_packages=texts("cuda_packages"),
         bypass_variables=texts("bypass_variables"),
     )

@@ -44,6 +44,11 @@ class BumpPlan:
     refusals: tuple[Finding, ...]
 
     @property
+    def moves_anything(self) -> bool:
+        """True if a pin's spelling changes."""
+        return any(move.before != move.after for move in self.moves)
+
+    @property
     def direction(self) -> Direction:
         if self.from_version is None or self.from_version == self.to:
             return "same"

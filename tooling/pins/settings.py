@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from packaging.version import InvalidVersion, Version
 
 from tooling.errors import InputError
+from tooling.pins.release_settings import ReleaseSettings, parse_release_settings
 
 FILE = "release.toml"
 VERSIONS_FILES = ("versions.json", "docker/versions.json")
@@ -53,6 +54,7 @@ class Settings:
     leave_out: tuple[str, ...] = LEAVE_OUT
     also_used_by: Mapping[str, str] = field(default_factory=dict)
     blocked: tuple[Blocked, ...] = ()
+    releases: ReleaseSettings = field(default_factory=ReleaseSettings)
     is_configured: bool = False
 
     def blocks(self, release: Version) -> Blocked | None:
@@ -69,7 +71,11 @@ def parse_settings(text: str) -> Settings:
         data = tomllib.loads(text.removeprefix("\ufeff"))
     except tomllib.TOMLDecodeError as cause:
         raise InputError(f"{FILE}: {cause}", reason="BAD_SETTINGS") from cause
+    problems: list[str] = []
+    releases = parse_release_settings(data, problems.append)
     reader = _Reader(data)
+    for problem in problems:
+        reader.problem(problem)
     settings = Settings(
         versions_file=reader.optional_text("pins", "versions_file"),
         required=tuple(_required(reader)),
@@ -77,6 +83,7 @@ def parse_settings(text: str) -> Settings:
         leave_out=reader.texts("scan", "leave_out", LEAVE_OUT),
         also_used_by=reader.text_table("bake", "also_used_by"),
         blocked=tuple(_blocked(reader)),
+        releases=releases,
         is_configured=True,
     )
     reader.finish()
