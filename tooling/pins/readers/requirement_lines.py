@@ -19,9 +19,9 @@ _VERSION_AFTER = re.compile(r"(?:===?|>=|<=|~=|!=|<|>)\s*([^\s;,()]+)")
 
 def matches(path: str) -> bool:
     """By name (`requirements-cuda.txt`, `constraints.in`) or by folder (`requirements/cuda.txt`)."""
-    pure = PurePosixPath(path)
-    if pure.suffix not in {".txt", ".in"}:
+    if not path.endswith((".txt", ".in")):
         return False
+    pure = PurePosixPath(path)
     return any(_NAME.fullmatch(part.lower()) for part in (pure.stem, *pure.parts[:-1]))
 
 
