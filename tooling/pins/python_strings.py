@@ -82,7 +82,9 @@ class _Finder:
                 continue
             self.named += self._named(node, purpose)
             waiting += [
-                (child, _purpose(node, child, purpose)) for child in ast.iter_child_nodes(node) if self._is_wanted(child)
+                (child, _purpose(node, child, purpose))
+                for child in ast.iter_child_nodes(node)
+                if self._is_wanted(child)
             ]
 
     def _is_wanted(self, node: ast.AST) -> bool:
@@ -118,7 +120,9 @@ def _is_string(node: ast.AST | None) -> bool:
 
 def _pairs(node: ast.AST) -> Iterator[tuple[str, str, ast.AST | None]]:
     match node:
-        case ast.Assign(targets=[ast.Name(id=name)], value=value) | ast.AnnAssign(target=ast.Name(id=name), value=value):
+        case (
+            ast.Assign(targets=[ast.Name(id=name)], value=value) | ast.AnnAssign(target=ast.Name(id=name), value=value)
+        ):
             yield name, "", value
         case ast.Dict(keys=keys, values=values):
             for key, value in zip(keys, values, strict=True):

@@ -30,15 +30,11 @@ def read(source: SourceText, library: Library) -> Iterator[PinSite]:
             folder = ""
         for span in _spans(source, instruction, library, folder):
             moved = span.moved(instruction.body_start)
-            yield make_site(
-                source, moved.start, moved.end, shape=moved.shape, role=moved.role, package=moved.package
-            )
+            yield make_site(source, moved.start, moved.end, shape=moved.shape, role=moved.role, package=moved.package)
 
 
 def _spans(source: SourceText, instruction: Instruction, library: Library, folder: str) -> Iterator[Span]:
-    if instruction.keyword in _ASSIGNING or not (
-        library.is_named_in(instruction.body) or library.is_named_in(folder)
-    ):
+    if instruction.keyword in _ASSIGNING or not (library.is_named_in(instruction.body) or library.is_named_in(folder)):
         return
     if instruction.keyword in _PLACING:
         yield from find_images(instruction.body, library)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tooling.pins.library import Library
-from tooling.pins.readers.phrases import REFERENCE, VERSION, Span, library_names
+from tooling.pins.readers.phrases import REFERENCE, VERSION, Span, library_names, read_reference
 from tooling.pins.shell_syntax import ShellCommand, ShellWord, find_commands
 from tooling.pins.sites import Role
 
@@ -134,5 +134,9 @@ def _refs(words: Sequence[ShellWord]) -> Iterator[Span]:
         if match is None or match.lastgroup is None:
             continue
         start, end = (word.inner_start + position for position in match.span(match.lastgroup))
-        shape = "git-commit" if match["commit"] else "git-ref"
-        yield Span(start=start, end=end, shape=shape, role=Role.PIN if match["version"] else Role.USE)
+        if match["use"]:
+            yield read_reference(match["use"], start, shape="git-ref")
+        elif match["commit"]:
+            yield Span(start=start, end=end, shape="git-commit", role=Role.USE)
+        else:
+            yield Span(start=start, end=end, shape="git-ref")

@@ -36,9 +36,8 @@ def blank_hcl_comments(text: str) -> str:
 
 def _defaults(text: str, library: Library) -> Iterator[Span]:
     blocks = list(_VARIABLE.finditer(text))
-    for block, following in zip(blocks, [*blocks[1:], None], strict=True):
+    for block, end in zip(blocks, [*(block.start() for block in blocks[1:]), len(text)][: len(blocks)], strict=True):
         if library.names_version(block["name"]):
-            end = len(text) if following is None else following.start()
             default = _DEFAULT.search(text, block.end(), min(end, block.end() + 2000))
             if default is not None:
                 yield Span(start=default.start("version"), end=default.end("version"), shape=SHAPE)

@@ -67,10 +67,18 @@ def find_requirements(text: str, library: Library) -> Iterator[Span]:
         is_exact = len(found) == 1 and found[0][0] in {"==", "==="}
         for _, token in found:
             if token.lastgroup == "reference":
-                role = Role.USE
+                yield replace(read_reference(token.group(), token.start(), shape="requirement"), package=package)
             else:
                 role = Role.PIN if is_exact and token.lastgroup == "version" else Role.MINIMUM
-            yield Span(start=token.start(), end=token.end(), shape="requirement", role=role, package=package)
+                yield Span(start=token.start(), end=token.end(), shape="requirement", role=role, package=package)
+
+
+def read_reference(text: str, start: int, *, shape: str) -> Span:
+    """A variable where a version is due: a use, or if it brings a version along (`${X:-0.6.13}`), that one as a pin."""
+    default = _FALLBACK.fullmatch(text)
+    if default is None:
+        return Span(start=start, end=start + len(text), shape=shape, role=Role.USE)
+    return Span(start=start + default.start("version"), end=start + default.end("version"), shape="variable-default")
 
 
 def find_archives(text: str, library: Library) -> Iterator[Span]:

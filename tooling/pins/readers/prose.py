@@ -28,8 +28,8 @@ def read(source: SourceText, library: Library) -> Iterator[PinSite]:
     comment = _SLASHES if source.path.endswith((".hcl", ".tf", ".groovy")) else _COMMENT
     for match in mention.finditer(source.text):
         line = source.text.rfind("\n", 0, match.start()) + 1
-        if match["version"].count(".") > 1 and (is_document or comment.search(source.text[line : match.start("version")])):
+        if match["version"].count(".") > 1 and (
+            is_document or comment.search(source.text[line : match.start("version")])
+        ):
             first, last = match.span("version")
-            yield make_site(
-                source, first, last, shape="document" if is_document else SHAPE, role=Role.PROSE
-            )
+            yield make_site(source, first, last, shape="document" if is_document else SHAPE, role=Role.PROSE)

@@ -27,6 +27,9 @@ _NAMES = re.compile(
     r"(?i)(?:gnu)?makefile(?:\..+)?|justfile|jenkinsfile(?:\..+)?|\.?env(?:\..+)?|\.envrc|earthfile|tiltfile"
     r"|singularity(?:\..+)?|cmakelists\.txt|build\.bazel|workspace(?:\.bazel)?|module\.bazel|procfile|vagrantfile"
 )
+_NO_SCRIPTS = re.compile(
+    r"(?i).*(?:docker|container)file.*|pipfile|readme|licen[cs]e|notice|authors|changelog|codeowners|pkg-info"
+)
 ASSIGNMENT = re.compile(
     rf"(?<![\w${{])(?P<name>[A-Za-z_][\w-]*)[ \t]*(?:\?|:{{1,3}}|\+)?=[ \t]*\\?[\"']?(?P<version>{VERSION})"
 )
@@ -39,7 +42,9 @@ _CMAKE_TAG = re.compile(rf"\bGIT_TAG\s+[\"']?(?P<ref>{VERSION}|[0-9a-f]{{7,40}})
 def matches(path: str) -> bool:
     """By suffix or name; also names without a suffix, which are scripts more often than not."""
     name = path.rpartition("/")[2]
-    return name.lower().endswith(_SUFFIXES) or _NAMES.fullmatch(name) is not None or "." not in name
+    if "." not in name:
+        return _NO_SCRIPTS.fullmatch(name) is None
+    return name.lower().endswith(_SUFFIXES) or _NAMES.fullmatch(name) is not None
 
 
 def read(source: SourceText, library: Library) -> Iterator[PinSite]:
