@@ -86,7 +86,7 @@ def scan(
         sites=sites,
         versions_file=None if source is None else source.path,
         variables=variables,
-        truth=_shared_version(sites) if source is None else _declared(variables, library.variable, source.path),
+        truth=shared_version(sites) if source is None else _declared(variables, library.variable, source.path),
         unread=tuple(unread),
     )
 
@@ -131,6 +131,7 @@ def _declared(variables: dict[str, str], name: str, path: str) -> Version:
         ) from cause
 
 
-def _shared_version(sites: Iterable[PinSite]) -> Version | None:
+def shared_version(sites: Iterable[PinSite]) -> Version | None:
+    """The one public version that all pins among the sites hold, or None."""
     shared = {Version(site.version.public) for site in sites if site.role is Role.PIN and site.version is not None}
     return shared.pop() if len(shared) == 1 else None

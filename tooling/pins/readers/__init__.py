@@ -34,8 +34,10 @@ class Reader:
     read: Callable[[SourceText, Library], Iterator[PinSite]]
 
 
-_NEVER = (".c", ".cc", ".cpp", ".cu", ".cuh", ".h", ".hpp", ".rs", ".go", ".js", ".ts", ".tsx", ".css", ".html", ".csv", ".svg",
-          ".png", ".jpg", ".gif", ".so", ".whl", ".gz", ".patch", ".diff", ".ipynb", ".log", ".jsonl", ".bin", ".pt")  # fmt: skip
+_NEVER = (
+    ".c", ".cc", ".cpp", ".cu", ".cuh", ".h", ".hpp", ".rs", ".go", ".js", ".ts", ".tsx", ".css", ".html", ".csv",
+    ".svg", ".png", ".jpg", ".gif", ".so", ".whl", ".gz", ".patch", ".diff", ".ipynb", ".log", ".jsonl", ".bin", ".pt",
+)  # fmt: skip
 """What carries no pin; said first, since most files of a tree are of these."""
 _FORMATS: tuple[Reader, ...] = (
     Reader(shape=lock_files.SHAPE, matches=lock_files.matches, read=lock_files.read),
@@ -94,7 +96,7 @@ def _read(source: SourceText, library: Library) -> list[PinSite]:
 
 
 def _without_meeting(found: list[tuple[int, PinSite]]) -> list[tuple[int, PinSite]]:
-    """Sites in order. Of those that meet, the earliest reader's stays, and of one reader's the first one that it gave."""
+    """Sites in order. Of those that meet, the earliest reader's stays, and of one reader's the first one."""
     kept: list[tuple[int, PinSite]] = []
     for rank, site in sorted(found, key=lambda item: (item[1].start, item[0])):
         if not kept or kept[-1][1].end <= site.start:

@@ -16,8 +16,10 @@ SHAPE = "dockerfile-arg"
 
 _SHAPES = {"ARG": SHAPE, "ENV": "dockerfile-env", "LABEL": "dockerfile-label"}
 _NAME = re.compile(r"(?i)(?:.*[._-])?(?:dockerfile|containerfile)(?:[._-].*)?")
-_OTHER_FORMATS = (".md", ".rst", ".py", ".sh", ".txt", ".dockerignore", ".yml", ".yaml", ".json", ".toml", ".hcl", ".diff",
-                  ".patch", ".html")  # fmt: skip
+_OTHER_FORMATS = (
+    ".md", ".rst", ".py", ".sh", ".txt", ".dockerignore", ".yml", ".yaml", ".json", ".toml", ".hcl", ".diff", ".patch",
+    ".html",
+)  # fmt: skip
 _OWN_FALLBACK = re.compile(rf"\$\{{(\w+):?-({VERSION})\}}")
 _COMMIT = re.compile(r"(?=[0-9]*[a-f])[0-9a-f]{7,40}")
 

@@ -1,4 +1,4 @@
-"""Lock files: what a resolver wrote down. They are listed, never edited; `tooling.pins.derived` says what renews them."""
+"""Lock files: what a resolver wrote down. They are listed, never edited; `pins.derived` says what renews them."""
 
 from __future__ import annotations
 

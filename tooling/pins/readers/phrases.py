@@ -1,4 +1,4 @@
-"""Phrases that hold a version of the library and read the same in every format; who says them decides what they are for.
+"""Phrases that hold a version of the library and read the same in every format; a reader decides what they are for.
 
 Requirements (`flashinfer-python[cu13]==0.6.13`), archives (`flashinfer_python-0.6.13-py3-none-any.whl`), addresses
 (`…/releases/download/v0.6.13/…`, `git+https://…/flashinfer@v0.6.13`) and images (`flashinfer/flashinfer:v0.6.13`).

@@ -19,9 +19,9 @@ from tooling.pins.texts import SourceText
 SHAPE = "shell"
 
 _SUFFIXES = (
-    ".sh", ".bash", ".zsh", ".ksh", ".mk", ".mak", ".make", ".just", ".env", ".def", ".sbatch", ".slurm", ".cfg", ".conf",
-    ".ini", ".properties", ".j2", ".jinja", ".jinja2", ".tpl", ".tmpl", ".template", ".ps1", ".groovy", ".cmake", ".nix",
-    ".bzl", ".star", ".fish", ".csh", ".bat", ".cmd",
+    ".sh", ".bash", ".zsh", ".ksh", ".mk", ".mak", ".make", ".just", ".env", ".def", ".sbatch", ".slurm", ".cfg",
+    ".conf", ".ini", ".properties", ".j2", ".jinja", ".jinja2", ".tpl", ".tmpl", ".template", ".ps1", ".groovy",
+    ".cmake", ".nix", ".bzl", ".star", ".fish", ".csh", ".bat", ".cmd",
 )  # fmt: skip
 _NAMES = re.compile(
     r"(?i)(?:gnu)?makefile(?:\..+)?|justfile|jenkinsfile(?:\..+)?|\.?env(?:\..+)?|\.envrc|earthfile|tiltfile"

@@ -1,4 +1,4 @@
-"""Versions in one string value of a data format (TOML, YAML, JSON, Python): what kind of text is it, and what is pinned."""
+"""Versions in one string value of a data format (TOML, YAML, JSON, Python): what kind of text it is, what it pins."""
 
 from __future__ import annotations
 

@@ -61,9 +61,8 @@ class _Documents:
 
     def read(self) -> Iterator[Span]:
         seen = set[int]()
-        waiting: list[tuple[yaml.Node, tuple[str, ...]]] = [
-            (document, ()) for document in yaml.compose_all(self._text, Loader=_LOADER) if document is not None
-        ]
+        documents = yaml.compose_all(self._text, Loader=_LOADER)
+        waiting: list[tuple[yaml.Node, tuple[str, ...]]] = [(document, ()) for document in documents]
         while waiting:
             node, keys = waiting.pop()
             if id(node) in seen:
@@ -76,7 +75,7 @@ class _Documents:
                     waiting.append((value, (*keys[-3:], key)))
             elif isinstance(node, yaml.SequenceNode):
                 waiting += [(item, (*keys[-3:], "")) for item in node.value]
-            elif self._library.mark in node.value.lower():
+            elif isinstance(node, yaml.ScalarNode) and self._library.mark in node.value.lower():
                 yield from self._scalar(node)
 
     def _field(
