@@ -44,6 +44,18 @@ def check(session: nox.Session) -> None:
     tooling(session, "check")
 
 
+@nox.session(default=False)
+def sites(session: nox.Session) -> None:
+    """List every place that holds a FlashInfer version: `nox -s sites -- --root ../vllm`."""
+    tooling(session, "sites")
+
+
+@nox.session(default=False)
+def init(session: nox.Session) -> None:
+    """Write a release.toml from the pins in a tree: `nox -s init -- --root ../vllm`."""
+    tooling(session, "init")
+
+
 @nox.session
 def tests(session: nox.Session) -> None:
     """Run the tests: `nox -s tests -- -k bump --run-online`."""

@@ -9,6 +9,7 @@ Examples:
   tooling bump 0.6.13 --dry-run       show the same plan and diff, write nothing
   tooling bump 0.6.12 --offline       go back without asking the index (says "not checked")
   tooling bump 0.6.13 --from-any      also from files that disagree with each other
+  tooling --root ../vllm bump 0.6.13 --only docker requirements/cuda.txt    a part of any tree
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from __future__ import annotations
 import argparse
 from contextlib import nullcontext
 from dataclasses import replace
-from pathlib import Path
 
 from packaging.version import Version
 
@@ -32,9 +32,11 @@ from tooling.edges.files.reading import check_root
 from tooling.edges.files.tree import load_tree
 from tooling.edges.packaged_data import load_library
 from tooling.errors import ExitCode
-from tooling.findings import has_errors
+from tooling.findings import Severity, has_errors
+from tooling.pins.leftovers import check_leftovers, list_stale_copies
 from tooling.pins.plan import BumpPlan, check_moved, plan_bump
 from tooling.pins.refusals import parse_target
+from tooling.pins.scope import check_left_out, restrict
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,6 +46,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--allow-prerelease", action="store_true", help="take an rc, alpha, beta or dev release")
     parser.add_argument("--allow-blocked", action="store_true", help="take a release that release.toml blocks")
     parser.add_argument("--from-any", action="store_true", help="move pins that disagree, whatever they hold")
+    parser.add_argument(
+        "--only", nargs="+", action="extend", default=[], metavar="PATH",
+        help="move only the pins there: files, folders, patterns, or FILE:LINE",
+    )  # fmt: skip
     add_evidence_argument(parser)
 
 
@@ -72,21 +78,23 @@ def run(args: argparse.Namespace, terminal: Terminal) -> Report:
 def _bump(args: argparse.Namespace, to: Version, terminal: Terminal) -> tuple[Report, str | None]:
     """Heal, load, plan, ask, say, apply, load again."""
     healed = None if args.dry_run else heal(args.root)
-    tree = load_tree(args.root, load_library())
+    whole = load_tree(args.root, load_library())
+    tree = restrict(whole, args.only)
     plan = plan_bump(tree, to, from_any=args.from_any)
-    findings = [*tree.unread, *plan.refusals]
+    findings = [*tree.unread, *plan.refusals, *check_left_out(whole, tree, to)]
+    findings += [*check_leftovers(tree, severity=Severity.WARNING), *list_stale_copies(tree, to)]
     if not has_errors(findings):
         findings += check_release(args, tree, plan)
     report = bump_report.make_report(args, plan, findings, healed)
     bump_report.say(terminal, plan, report)
     if report.status == "moved":
-        report = _apply(args.root, plan, report, terminal)
-    return report, tree.versions_file
+        report = _apply(args, plan, report, terminal)
+    return report, whole.versions_file
 
 
-def _apply(root: Path, plan: BumpPlan, report: Report, terminal: Terminal) -> Report:
-    apply_edits(root, plan.edits, from_label=str(plan.from_version), to_label=str(plan.to))
-    left = check_moved(load_tree(root, load_library()), plan.to)
+def _apply(args: argparse.Namespace, plan: BumpPlan, report: Report, terminal: Terminal) -> Report:
+    apply_edits(args.root, plan.edits, from_label=str(plan.from_version), to_label=str(plan.to))
+    left = check_moved(restrict(load_tree(args.root, load_library()), args.only), plan.to)
     if left:
         terminal.say_findings(left)
         return replace(report, exit_code=ExitCode.FINDINGS, findings=(*report.findings, *left))

@@ -1,7 +1,7 @@
 """Write a release.toml for a tree, from the pins that are found in it.
 
-Every file that holds a pin becomes a required site, so that a bump notices when one gets lost or another one appears. The
-file says what each entry is for; edit it freely. A release.toml that exists is not touched.
+Every file that holds a pin becomes a required site, so that a bump notices when one gets lost or another one appears.
+The file says what each entry is for; edit it freely. A release.toml that exists is not touched.
 
 Examples:
   tooling --root ../vllm init                write ../vllm/release.toml
@@ -35,9 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, terminal: Terminal) -> Report:
     args.root = check_root(args.root)
     if load_optional_text(args.root, FILE) is not None:
-        raise InputError(
-            f"{FILE}: exists already", hint="edit it, or move it away and run init again", reason="EXISTS"
-        )
+        raise InputError(f"{FILE}: exists already", hint="edit it, or move it away and run init again", reason="EXISTS")
     tree = load_tree(args.root, load_library())
     suspects = check_leftovers(tree)
     if not tree.pins:

@@ -77,7 +77,7 @@ def scan(
     sites = tuple(site for text in texts for site in read_sites(text, library))
     source = next((text for text in texts if text.path == versions_file), None)
     variables = {} if source is None else parse_versions(source.text, path=source.path)
-    if not settings.is_configured and library.variable not in variables:
+    if settings.versions_file is None and library.variable not in variables:
         source = None  # found by its name only: it pins other things, as vLLM's does from 0.27 on
     return Tree(
         library=library,
