@@ -46,6 +46,18 @@ def check(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def sites(session: nox.Session) -> None:
+    """List every place that holds a FlashInfer version: `nox -s sites -- --root ../vllm`."""
+    tooling(session, "sites")
+
+
+@nox.session(default=False)
+def init(session: nox.Session) -> None:
+    """Write a release.toml from the pins in a tree: `nox -s init -- --root ../vllm`."""
+    tooling(session, "init")
+
+
+@nox.session(default=False)
 def outdated(session: nox.Session) -> None:
     """Say whether a newer release could be taken, for a scheduled job."""
     tooling(session, "outdated")

@@ -23,6 +23,8 @@ INTERRUPTED = 130
 COMMANDS = {
     "bump": "move the FlashInfer pin in every file at once, or in none",
     "check": "say whether every place agrees with versions.json",
+    "sites": "list every place in a tree that holds a FlashInfer version",
+    "init": "write a release.toml for a tree, from the pins in it",
     "outdated": "say whether a newer release could be taken",
 }
 """Every command, in the order in which a release goes through them; each is `tooling.commands.<name>`."""

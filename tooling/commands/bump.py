@@ -14,6 +14,7 @@ Examples:
   tooling bump 0.7.4 --add-index --with-companions
                                       with the cubin package from the library's own index
   tooling bump --latest --dry-run     the newest release that can be installed, and why no newer one
+  tooling --root ../vllm bump 0.6.13 --only docker requirements/cuda.txt    a part of any tree
 """
 
 from __future__ import annotations
@@ -21,12 +22,11 @@ from __future__ import annotations
 import argparse
 from contextlib import nullcontext
 from dataclasses import replace
-from pathlib import Path
 
 from packaging.version import Version
 
 from tooling.commands import bump_report
-from tooling.commands.bump_checks import add_release_arguments, check_arguments, settle
+from tooling.commands.bump_checks import Outcome, add_release_arguments, check_arguments, settle
 from tooling.commands.recording import add_evidence_argument, load_pinned_tree, make_record, save_record
 from tooling.commands.report import Report
 from tooling.commands.terminal import Terminal
@@ -37,8 +37,12 @@ from tooling.edges.files.reading import check_root
 from tooling.edges.files.tree import load_tree
 from tooling.edges.packaged_data import load_library
 from tooling.errors import ExitCode
+from tooling.findings import Severity
+from tooling.pins.leftovers import check_leftovers, list_stale_copies
 from tooling.pins.plan import BumpPlan, check_moved
 from tooling.pins.refusals import parse_target
+from tooling.pins.scan import Tree
+from tooling.pins.scope import check_left_out, restrict
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,6 +53,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--allow-prerelease", action="store_true", help="take an rc, alpha, beta or dev release")
     parser.add_argument("--allow-blocked", action="store_true", help="take a release that release.toml blocks")
     parser.add_argument("--from-any", action="store_true", help="move pins that disagree, whatever they hold")
+    parser.add_argument(
+        "--only", nargs="+", action="extend", default=[], metavar="PATH",
+        help="move only the pins there: files, folders, patterns, or FILE:LINE",
+    )  # fmt: skip
     add_release_arguments(parser)
     add_evidence_argument(parser)
 
@@ -79,18 +87,26 @@ def run(args: argparse.Namespace, terminal: Terminal) -> Report:
 def _bump(args: argparse.Namespace, to: Version | None, terminal: Terminal) -> tuple[Report, str | None]:
     """Heal, load, plan, ask, say, apply, load again."""
     healed = None if args.dry_run else heal(args.root)
-    tree = load_tree(args.root, load_library())
-    outcome = settle(args, tree, to)
+    whole = load_tree(args.root, load_library())
+    tree = restrict(whole, args.only)
+    outcome = _with_leftovers(whole, tree, settle(args, tree, to))
     report = bump_report.make_report(args, outcome, healed)
     bump_report.say(terminal, outcome, report)
     if report.status == "moved":
-        report = _apply(args.root, outcome.plan, report, terminal)
-    return report, tree.versions_file
+        report = _apply(args, outcome.plan, report, terminal)
+    return report, whole.versions_file
 
 
-def _apply(root: Path, plan: BumpPlan, report: Report, terminal: Terminal) -> Report:
-    apply_edits(root, plan.edits, from_label=str(plan.from_version), to_label=str(plan.to))
-    left = check_moved(load_tree(root, load_library()), plan.to)
+def _with_leftovers(whole: Tree, tree: Tree, outcome: Outcome) -> Outcome:
+    """The outcome with what stays behind: pins that `--only` leaves out, suspects, copies that go stale."""
+    left = check_left_out(whole, tree, outcome.plan.to)
+    stale = [*check_leftovers(tree, severity=Severity.WARNING), *list_stale_copies(tree, outcome.plan.to)]
+    return replace(outcome, findings=(*outcome.findings, *left, *stale))
+
+
+def _apply(args: argparse.Namespace, plan: BumpPlan, report: Report, terminal: Terminal) -> Report:
+    apply_edits(args.root, plan.edits, from_label=str(plan.from_version), to_label=str(plan.to))
+    left = check_moved(restrict(load_tree(args.root, load_library()), args.only), plan.to)
     if left:
         terminal.say_findings(left)
         return replace(report, exit_code=ExitCode.FINDINGS, findings=(*report.findings, *left))

@@ -30,6 +30,9 @@ from tooling.findings import Finding, Severity, has_errors
 from tooling.pins.agreement import check_agreement
 from tooling.pins.base_branch import check_downgrade
 from tooling.pins.drift import check_pins
+from tooling.pins.install_checks import check_installs
+from tooling.pins.leftovers import check_leftovers, check_locks
+from tooling.pins.override_checks import check_overrides
 from tooling.pins.scan import Tree
 from tooling.pins.texts import SourceText
 from tooling.pins.variable_checks import check_variables
@@ -50,8 +53,8 @@ def run(args: argparse.Namespace, terminal: Terminal) -> Report:
     healed = _heal(args.root, terminal) if args.heal else None
     findings = _interrupted(args.root)
     tree = load_tree(args.root, load_library())
-    findings += [*tree.unread, *check_pins(tree), *check_variables(tree), *check_agreement(tree)]
-    findings += _check_base(args, tree)
+    findings += [*tree.unread, *check_pins(tree), *check_variables(tree), *check_agreement(tree), *check_installs(tree)]
+    findings += [*check_overrides(tree), *check_leftovers(tree), *check_locks(tree), *_check_base(args, tree)]
     resolutions = _resolve(args, tree, terminal, findings)
     failed = has_errors(findings)
     _say(terminal, tree, findings)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from packaging.version import Version
 
 from tooling.findings import Finding, Severity
-from tooling.pins.readers.requirement_lines import matches as is_requirements_file
+from tooling.pins.readers.requirement_lines import has_requirements_name as is_requirements_file
 from tooling.pins.requirements import parse_requirements
 from tooling.pins.scan import Tree
 from tooling.pins.settings import RequiredSite

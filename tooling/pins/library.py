@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from packaging.utils import canonicalize_name
+
 from tooling.errors import InputError
 
 
@@ -13,8 +15,10 @@ from tooling.errors import InputError
 class Library:
     """One entry of `data/libraries.json`.
 
-    `packages` are normalised names that must be equal; `variable_aliases` name variables that hold its version,
-    `variable_pattern` matches whole names that look like one; `bypass_variables` silence its version check.
+    `packages` are normalised names that must be equal, `former_names` what the main one was called earlier; `mark` is
+    in every text that names the library, in lower case; `variable_aliases` name variables that hold its version,
+    `variable_pattern` matches whole names that look like one; `bypass_variables` silence its version check;
+    `declared_aliases` are the variables that a tree adds, spelled as it spells them.
     `own_index_from` is the first release of a package that is on `own_index` only; `cuda_packages` are built per CUDA
     and lie below `own_index`, in a folder such as `cu130/`.
     """
@@ -23,6 +27,8 @@ class Library:
     variable: str
     packages: tuple[str, ...]
     main_package: str
+    former_names: tuple[str, ...]
+    mark: str
     variable_pattern: re.Pattern[str]
     variable_aliases: tuple[str, ...]
     repository: str
@@ -30,6 +36,14 @@ class Library:
     own_index_from: Mapping[str, str]
     cuda_packages: tuple[str, ...]
     bypass_variables: tuple[str, ...]
+    declared_aliases: tuple[str, ...] = ()
+
+    def package_of(self, name: str) -> str | None:
+        """The package that a name means, however it is spelled and also by a former name; None for another one."""
+        normalised = canonicalize_name(name)
+        if normalised in self.former_names:
+            return self.main_package
+        return normalised if normalised in self.packages else None
 
     def names_version(self, variable: str) -> bool:
         """True if a variable of that name holds this library's version; case and `-` or `_` do not count."""
@@ -41,14 +55,25 @@ class Library:
             not self.names_version(variable) and self.variable_pattern.fullmatch(_constant_case(variable)) is not None
         )
 
+    def is_named_in(self, text: str) -> bool:
+        """True if the text may hold something of the library: its mark, or a variable that is called otherwise."""
+        return self.mark in text.lower() or any(name in text for name in self.foreign_aliases)
+
+    @property
+    def foreign_aliases(self) -> list[str]:
+        """Variables of the version that do not carry the mark, as they are declared."""
+        return [name for name in self.declared_aliases if self.mark not in name.lower()]
+
     def with_aliases(self, names: Iterable[str]) -> Library:
         """The library with further variable names that hold its version."""
+        names = tuple(names)
         aliases = dict.fromkeys([*self.variable_aliases, *map(_constant_case, names)])
-        return replace(self, variable_aliases=tuple(aliases))
+        declared = dict.fromkeys([*self.declared_aliases, *names])
+        return replace(self, variable_aliases=tuple(aliases), declared_aliases=tuple(declared))
 
 
 def _constant_case(name: str) -> str:
-    return name.upper().replace("-", "_")
+    return name.upper().replace("-", "_").replace(".", "_")
 
 
 def parse_libraries(table: Mapping[str, Mapping[str, object]]) -> dict[str, Library]:
@@ -80,6 +105,8 @@ def _parse_library(name: str, entry: Mapping[str, object]) -> Library:
         variable=text("variable"),
         packages=texts("packages"),
         main_package=text("main_package"),
+        former_names=texts("former_names"),
+        mark=text("mark"),
         variable_pattern=re.compile(text("variable_pattern")),
         variable_aliases=texts("variable_aliases"),
         repository=text("repository"),

@@ -18,12 +18,14 @@ _SPACES = re.compile(r"\s*")
 class RequirementLine:
     """One logical line, a requirement or an option, without comment and options; `offset` is its first character.
 
-    `requirement` is None for an option line (`--extra-index-url …`) and for text that is no PEP 508 requirement.
+    `requirement` is None for an option line (`--extra-index-url …`) and for text that is no PEP 508 requirement;
+    `is_hashed` says that `--hash` stood behind it.
     """
 
     text: str
     offset: int
     requirement: Requirement | None
+    is_hashed: bool = False
 
     @property
     def name(self) -> str | None:
@@ -54,10 +56,11 @@ def _parse_line(line: str, offset: int) -> RequirementLine:
         return RequirementLine(text=line, offset=offset, requirement=None)
     options = _OPTION_AFTER.search(line)
     head = line if options is None else line[: options.start()]
+    is_hashed = "--hash" in line
     try:
-        return RequirementLine(text=head, offset=offset, requirement=Requirement(head))
+        return RequirementLine(text=head, offset=offset, requirement=Requirement(head), is_hashed=is_hashed)
     except InvalidRequirement:
-        return RequirementLine(text=head, offset=offset, requirement=None)
+        return RequirementLine(text=head, offset=offset, requirement=None, is_hashed=is_hashed)
 
 
 def _logical_lines(text: str) -> Iterator[tuple[str, int]]:

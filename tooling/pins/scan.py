@@ -77,6 +77,8 @@ def scan(
     sites = tuple(site for text in texts for site in read_sites(text, library))
     source = next((text for text in texts if text.path == versions_file), None)
     variables = {} if source is None else parse_versions(source.text, path=source.path)
+    if settings.versions_file is None and library.variable not in variables:
+        source = None  # found by its name only: it pins other things, as vLLM's does from 0.27 on
     return Tree(
         library=library,
         settings=settings,
@@ -84,7 +86,7 @@ def scan(
         sites=sites,
         versions_file=None if source is None else source.path,
         variables=variables,
-        truth=_shared_version(sites) if source is None else _declared(variables, library.variable, source.path),
+        truth=shared_version(sites) if source is None else _declared(variables, library.variable, source.path),
         unread=tuple(unread),
     )
 
@@ -129,6 +131,7 @@ def _declared(variables: dict[str, str], name: str, path: str) -> Version:
         ) from cause
 
 
-def _shared_version(sites: Iterable[PinSite]) -> Version | None:
+def shared_version(sites: Iterable[PinSite]) -> Version | None:
+    """The one public version that all pins among the sites hold, or None."""
     shared = {Version(site.version.public) for site in sites if site.role is Role.PIN and site.version is not None}
     return shared.pop() if len(shared) == 1 else None

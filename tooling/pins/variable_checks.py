@@ -11,7 +11,6 @@ from tooling.pins.bake_file import BakeFile, parse_bake
 from tooling.pins.dockerfile_syntax import Instruction, assignments, parse_dockerfile
 from tooling.pins.readers.dockerfile_arg import matches as is_dockerfile
 from tooling.pins.scan import Tree
-from tooling.pins.sites import parse_spelling
 from tooling.pins.texts import SourceText
 from tooling.pins.versions import dump_versions
 
@@ -104,7 +103,7 @@ def _check_dockerfile(tree: Tree, source: SourceText) -> Iterator[Finding]:
 
 
 def _check_arg(tree: Tree, source: SourceText, item: Instruction) -> Iterator[Finding]:
-    """The names of an ARG, its defaults against the versions file, and variables that only look like the library's."""
+    """The names of an ARG, and its defaults against the versions file."""
     for found in assignments(item):
         if not _NAME.fullmatch(found.name):
             yield _at(
@@ -117,24 +116,15 @@ def _check_arg(tree: Tree, source: SourceText, item: Instruction) -> Iterator[Fi
             )
             return
         declared = tree.variables.get(found.name)
-        if declared is not None and found.value and "$" not in found.value and found.name != tree.library.variable:
-            if found.value != declared:
-                yield _at(
-                    source,
-                    found.start,
-                    "variable-drift",
-                    f"ARG {found.name} defaults to {found.value}, and {tree.versions_file} says {declared}.",
-                    hint="make the two equal",
-                    reason="DRIFT",
-                )
-        elif tree.library.may_name_version(found.name) and parse_spelling(found.value or "") is not None:
+        is_literal = bool(found.value) and "$" not in (found.value or "") and found.name != tree.library.variable
+        if declared is not None and is_literal and found.value != declared:
             yield _at(
                 source,
-                found.name_start,
-                "unknown-variable",
-                f"ARG {found.name} looks like a version of {tree.library.name} and is not known as one.",
-                hint="name it in release.toml, [pins] variable_aliases, or rename it",
-                reason="UNKNOWN_VARIABLE",
+                found.start,
+                "variable-drift",
+                f"ARG {found.name} defaults to {found.value}, and {tree.versions_file} says {declared}.",
+                hint="make the two equal",
+                reason="DRIFT",
             )
 
 

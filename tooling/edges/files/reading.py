@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 
 from tooling.errors import InputError
@@ -51,6 +52,24 @@ def load_bytes(root: Path, path: str, *, max_size_bytes: int = MAX_SIZE_BYTES) -
             reason="TOO_LARGE",
         )
     return raw
+
+
+def may_hold(root: Path, path: str, marks: Sequence[bytes]) -> bool:
+    """True if a mark (lower case) stands in the file's bytes, whatever its case, or if only `load_text` can tell.
+
+    It is the quick question that is asked of every file of a tree; it follows no link and says nothing of errors.
+    """
+    try:
+        descriptor = os.open(os.path.join(root, path), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+    except OSError:
+        return True
+    try:
+        lower = _read_regular(descriptor, path, MAX_SIZE_BYTES).lower()
+    except (OSError, InputError):
+        return True
+    finally:
+        os.close(descriptor)
+    return any(mark in lower for mark in marks)
 
 
 def resolve_inside(root: Path, path: str) -> Path:

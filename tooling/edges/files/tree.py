@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from tooling.edges import git
-from tooling.edges.files.reading import load_bytes, load_text, resolve_inside
+from tooling.edges.files.reading import load_text, may_hold, resolve_inside
 from tooling.errors import InputError
 from tooling.findings import Finding, Severity
 from tooling.pins.library import Library
@@ -31,9 +31,10 @@ def load_tree(root: Path, library: Library) -> Tree:
     texts = [load_text(root, path) for path in required]
     taken = {resolve_inside(root, path) for path in required}
     unread: list[Finding] = []
+    marks = _marks(library, settings)
     for path in _candidates(root, leaves_out(settings.leave_out)):
         if path not in required:
-            texts += _load_optional(root, path, taken, unread)
+            texts += _load_optional(root, path, marks, taken, unread)
     texts.sort(key=lambda text: text.path)
     return scan(texts, library=library, settings=settings, versions_file=versions_file, unread=unread)
 
@@ -52,6 +53,12 @@ def load_optional_text(root: Path, path: str) -> SourceText | None:
         if cause.reason == "MISSING":
             return None
         raise
+
+
+def _marks(library: Library, settings: Settings) -> list[bytes]:
+    """What a file must hold to be worth reading, in lower case, also as UTF-16: such a file is reported, not missed."""
+    names = [name.lower() for name in (library.mark, *settings.variable_aliases)]
+    return [name.encode(encoding) for name in names for encoding in ("utf-8", "utf-16-le", "utf-16-be")]
 
 
 def _find_versions_file(root: Path, settings: Settings) -> str | None:
@@ -77,15 +84,16 @@ def _walk(root: Path, is_left_out: Callable[[str], bool]) -> Iterator[str]:
         yield from (prefix + name for name in sorted(names))
 
 
-def _load_optional(root: Path, path: str, taken: set[Path], unread: list[Finding]) -> Iterable[SourceText]:
+def _load_optional(
+    root: Path, path: str, marks: Sequence[bytes], taken: set[Path], unread: list[Finding]
+) -> Iterable[SourceText]:
     try:
+        if not is_of_interest(path, always=True) and not may_hold(root, path, marks):
+            return []
         real = resolve_inside(root, path)
-        if real in taken or not real.is_file():
+        if real in taken or not os.path.isfile(real):
             return []
         taken.add(real)
-        raw = load_bytes(root, path)
-        if b"flashinf" not in raw.lower() and not is_of_interest(path, always=True):
-            return []
         return [load_text(root, path)]
     except InputError as cause:
         detail = cause.message.removeprefix(f"{path}: ")

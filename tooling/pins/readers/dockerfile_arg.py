@@ -1,4 +1,4 @@
-"""Dockerfile ARG defaults: `ARG FLASHINFER_VERSION=0.6.13`, plain or quoted, with a `v`, several names on a line."""
+"""Dockerfile ARG, ENV and LABEL: `ARG FLASHINFER_VERSION=0.6.13`, quoted, with a `v`, several names on a line."""
 
 from __future__ import annotations
 
@@ -7,36 +7,52 @@ from collections.abc import Iterator
 
 from tooling.pins.dockerfile_syntax import Assignment, assignments, parse_dockerfile
 from tooling.pins.library import Library
-from tooling.pins.sites import PinSite, Role, make_site, parse_spelling
+from tooling.pins.readers.phrases import VERSION, Span, find_phrases
+from tooling.pins.readers.shell_text import find_shell
+from tooling.pins.sites import PinSite, Role, make_site
 from tooling.pins.texts import SourceText
 
 SHAPE = "dockerfile-arg"
 
+_SHAPES = {"ARG": SHAPE, "ENV": "dockerfile-env", "LABEL": "dockerfile-label"}
 _NAME = re.compile(r"(?i)(?:.*[._-])?(?:dockerfile|containerfile)(?:[._-].*)?")
-_OWN_FALLBACK = re.compile(r"\$\{(\w+):?-([^{}]*)\}")
+_OTHER_FORMATS = (
+    ".md", ".rst", ".py", ".sh", ".txt", ".dockerignore", ".yml", ".yaml", ".json", ".toml", ".hcl", ".diff", ".patch",
+    ".html",
+)  # fmt: skip
+_OWN_FALLBACK = re.compile(rf"\$\{{(\w+):?-({VERSION})\}}")
+_COMMIT = re.compile(r"(?=[0-9]*[a-f])[0-9a-f]{7,40}")
 
 
 def matches(path: str) -> bool:
     """`Dockerfile`, `Dockerfile.nightly_torch`, `cuda.Dockerfile`, `Containerfile`; not their notes or scripts."""
     name = path.rpartition("/")[2]
-    return _NAME.fullmatch(name) is not None and not name.endswith((".md", ".py", ".sh", ".txt", ".dockerignore"))
+    return _NAME.fullmatch(name) is not None and not name.lower().endswith(_OTHER_FORMATS)
 
 
 def read(source: SourceText, library: Library) -> Iterator[PinSite]:
-    """Defaults that are a version; a default that is another variable is a use."""
+    """Values that are a version or hold one (a wheel's name); a value that is another variable is a use."""
     for instruction in parse_dockerfile(source.text):
-        if instruction.keyword == "ARG":
+        if instruction.keyword in _SHAPES:
             for item in assignments(instruction):
-                if library.names_version(item.name) and item.value:
-                    yield from _site(source, item)
+                for span in _spans(item, library, _SHAPES[instruction.keyword]):
+                    yield make_site(
+                        source, span.start, span.end, shape=span.shape, role=span.role, package=span.package
+                    )
 
 
-def _site(source: SourceText, item: Assignment) -> Iterator[PinSite]:
+def _spans(item: Assignment, library: Library, shape: str) -> Iterator[Span]:
     value = item.value or ""
-    fallback = _OWN_FALLBACK.fullmatch(value)
-    if fallback is not None and parse_spelling(fallback[2]) is not None:
-        yield make_site(source, item.start + fallback.start(2), item.start + fallback.end(2), shape=SHAPE)
-    elif value.startswith("$"):
-        yield make_site(source, item.start, item.end, shape=SHAPE, role=Role.USE)
-    elif parse_spelling(value) is not None:
-        yield make_site(source, item.start, item.end, shape=SHAPE)
+    if value and library.names_version(item.name):
+        fallback = _OWN_FALLBACK.fullmatch(value)
+        if fallback is not None:
+            yield Span(start=item.start + fallback.start(2), end=item.start + fallback.end(2), shape=shape)
+        elif re.fullmatch(VERSION, value):
+            yield Span(start=item.start, end=item.end, shape=shape)
+        elif value.startswith("$"):
+            yield Span(start=item.start, end=item.end, shape=shape, role=Role.USE)
+        elif _COMMIT.fullmatch(value):
+            yield Span(start=item.start, end=item.end, shape="git-commit", role=Role.USE)
+    if library.mark in value.lower():
+        find = find_shell if " " in value else find_phrases
+        yield from (span.moved(item.start) for span in find(value, library))

@@ -1,4 +1,7 @@
-"""Requirements and constraints files in pip's format: `flashinfer-python[cu13] == 0.6.13 ; marker  # comment`."""
+"""Requirements and constraints files in pip's format: `flashinfer-python[cu13] == 0.6.13 ; marker  # comment`.
+
+A file that pip-compile or uv wrote, and a line with hashes, are locks: the tool that wrote them must write them again.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,9 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
+from tooling.pins.derived import is_compiled
 from tooling.pins.library import Library
+from tooling.pins.readers.phrases import Span, find_addresses, find_archives, find_requirements
 from tooling.pins.requirements import RequirementLine, parse_requirements
 from tooling.pins.sites import PinSite, Role, make_site
 from tooling.pins.texts import SourceText
@@ -14,28 +19,37 @@ from tooling.pins.texts import SourceText
 SHAPE = "requirement"
 
 _NAME = re.compile(r"(?:requirements?|constraints?|reqs?)\b.*|.*[-_](?:requirements?|constraints?)")
-_VERSION_AFTER = re.compile(r"(?:===?|>=|<=|~=|!=|<|>)\s*([^\s;,()]+)")
+_OTHER = re.compile(r"(?:cmakelists|license|notice|readme|changelog|sources|top_level|requires|entry_points)\.txt")
 
 
 def matches(path: str) -> bool:
+    """Every text file that can be one; only lines that are a requirement and nothing else count."""
+    return path.endswith((".txt", ".in")) and not _OTHER.fullmatch(path.rpartition("/")[2].lower())
+
+
+def has_requirements_name(path: str) -> bool:
     """By name (`requirements-cuda.txt`, `constraints.in`) or by folder (`requirements/cuda.txt`)."""
-    pure = PurePosixPath(path)
-    if pure.suffix not in {".txt", ".in"}:
+    if not path.endswith((".txt", ".in")):
         return False
+    pure = PurePosixPath(path)
     return any(_NAME.fullmatch(part.lower()) for part in (pure.stem, *pure.parts[:-1]))
 
 
 def read(source: SourceText, library: Library) -> Iterator[PinSite]:
-    """`==X` as pins; every other bound on the library's packages as minimum."""
+    """`==X` as pins; every other bound on the library's packages as minimum; addresses of archives and git refs."""
+    is_lock = is_compiled(source.text)
     for line in parse_requirements(source.text):
-        if line.name in library.packages:
-            yield from _sites(source, line)
+        for span in _spans(line, library):
+            role = Role.LOCK if span.role is Role.PIN and (is_lock or line.is_hashed) else span.role
+            moved = span.moved(line.offset)
+            yield make_site(source, moved.start, moved.end, shape=moved.shape, role=role, package=moved.package)
 
 
-def _sites(source: SourceText, line: RequirementLine) -> Iterator[PinSite]:
-    role = Role.PIN if line.exact_version is not None else Role.MINIMUM
-    specifiers = line.text.partition(";")[0]
-    for match in _VERSION_AFTER.finditer(specifiers):
-        yield make_site(
-            source, line.offset + match.start(1), line.offset + match.end(1), shape=SHAPE, role=role, package=line.name
-        )
+def _spans(line: RequirementLine, library: Library) -> Iterator[Span]:
+    if library.mark not in line.text.lower():
+        return
+    if line.name is not None and library.package_of(line.name) is not None:
+        yield from find_requirements(line.text.partition(";")[0], library)
+    if "/" in line.text or line.text.endswith(".whl"):
+        yield from find_archives(line.text, library)
+        yield from find_addresses(line.text, library)

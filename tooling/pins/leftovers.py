@@ -1,0 +1,155 @@
+"""What a bump leaves behind: variables that look like pins, commits, and copies that something else must renew."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from packaging.version import Version
+
+from tooling.findings import Finding, Severity
+from tooling.pins.derived import renewal
+from tooling.pins.readers.dockerfile_arg import matches as is_dockerfile
+from tooling.pins.readers.hcl_default import blank_hcl_comments
+from tooling.pins.readers.hcl_default import matches as is_hcl
+from tooling.pins.readers.phrases import VERSION
+from tooling.pins.readers.shell_text import ASSIGNMENT
+from tooling.pins.readers.shell_text import matches as is_shell
+from tooling.pins.readers.yaml_values import matches as is_yaml
+from tooling.pins.scan import Tree
+from tooling.pins.shell_syntax import blank_comments
+from tooling.pins.sites import PinSite, Role, parse_spelling, same_release
+from tooling.pins.texts import SourceText
+
+_OTHER_FORM = re.compile(
+    rf"(?m)^[ \t]*(?:ENV[ \t]+(?P<env>\w+)[ \t]+[\"']?|-?[ \t]*(?P<key>[\w-]+):[ \t]+[\"']?)(?P<version>{VERSION})"
+)
+_BOUND_NAME = re.compile(r"(?:^|_)(?:MIN|MAX|MINIMUM|MAXIMUM|LEAST|REQUIRED)(?:_|$)")
+
+
+def check_leftovers(tree: Tree, *, severity: Severity = Severity.ERROR) -> list[Finding]:
+    """Variables that may be a pin and are not known as one, with that severity, and commits as warnings."""
+    suspects = [finding for source in tree.texts for finding in _suspects(tree, source, severity)]
+    return [*suspects, *_commits(tree)]
+
+
+def check_locks(tree: Tree) -> list[Finding]:
+    """Lock files none of whose entries for a package holds the tree's version."""
+    if tree.truth is None:
+        return []
+    entries: dict[tuple[str, str | None], list[PinSite]] = {}
+    for site in tree.sites:
+        if site.role is Role.LOCK and site.shape != "image-tag":
+            entries.setdefault((site.path, site.package), []).append(site)
+    truth = tree.truth
+    return [
+        Finding(
+            check="stale-lock",
+            path=path,
+            line=sites[0].line,
+            detail=f"{package} is locked at {sites[0].version}, and the pins say {truth}.",
+            hint=_renewal(tree, sites[0], truth),
+            reason="STALE_LOCK",
+        )
+        for (path, package), sites in entries.items()
+        if not any(same_release(site.version, truth) for site in sites)
+    ]
+
+
+def list_stale_copies(tree: Tree, to: Version) -> list[Finding]:
+    """Every lock, derived file and comment that holds the tree's version now and will not after a bump to `to`."""
+    if tree.truth is None or same_release(to, tree.truth):
+        return []
+    return [
+        Finding(
+            check="stale-after-bump",
+            severity=Severity.NOTE if site.role is Role.PROSE else Severity.WARNING,
+            path=site.path,
+            line=site.line,
+            detail=f"this {site.shape} still says {site.spelling} after the bump.",
+            hint=_renewal(tree, site, to),
+            reason="STALE_AFTER_BUMP",
+        )
+        for site in tree.sites
+        if site.role in {Role.LOCK, Role.DERIVED, Role.PROSE} and same_release(site.version, tree.truth)
+    ]
+
+
+def _renewal(tree: Tree, site: PinSite, version: Version) -> str:
+    source = tree.text(site.path)
+    return renewal(site, source.text if source else "", version=str(version))
+
+
+def _suspects(tree: Tree, source: SourceText, severity: Severity) -> Iterator[Finding]:
+    text = _plain(source)
+    if text is None:
+        return
+    pins = {site.start for site in tree.sites if site.path == source.path}
+    installs = any(site.path == source.path for site in tree.sites if site.role is not Role.PROSE) or re.search(
+        rf"install[^\n]*{tree.library.mark}", text
+    )
+    for match in (*ASSIGNMENT.finditer(text), *_OTHER_FORM.finditer(text)):
+        name = match["name"] if match.re is ASSIGNMENT else match["env"] or match["key"]
+        if match.start("version") in pins or not _is_suspect(tree, text, name, match["version"], bool(installs)):
+            continue
+        yield Finding(
+            check="unknown-variable",
+            severity=severity,
+            path=source.path,
+            line=source.line_and_column(match.start("version"))[0],
+            detail=f"{name} holds {match['version']}, looks like a version of {tree.library.name}, "
+            "and is not known as one.",
+            hint="name it in release.toml, [pins] variable_aliases, or rename it",
+            reason="UNKNOWN_VARIABLE",
+        )
+
+
+def _is_suspect(tree: Tree, text: str, name: str, spelling: str, installs: bool) -> bool:
+    """By its name; or it holds the pinned version in a text that installs the library, and no other package uses it."""
+    if _BOUND_NAME.search(name.upper().replace("-", "_")) or tree.library.names_version(name):
+        return False
+    version = parse_spelling(spelling)
+    if version is None or len(version.release) < 3:
+        return False
+    if tree.library.may_name_version(name):
+        return True
+    is_version_name = re.search(r"(?i)(?:^|[_-])(?:ver|version|ref|tag)$", name) is not None
+    return installs and is_version_name and _holds_pin(tree, version) and not _serves_another(tree, text, name)
+
+
+def _holds_pin(tree: Tree, version: Version) -> bool:
+    return any(same_release(site.version, version) for site in tree.pins)
+
+
+def _serves_another(tree: Tree, text: str, name: str) -> bool:
+    """True if the text uses the variable away from the library, or names what the variable is called after."""
+    for use in re.finditer(rf"\$\{{?{re.escape(name)}\b", text):
+        line = text[text.rfind("\n", 0, use.start()) + 1 : text.find("\n", use.end()) % (len(text) + 1)]
+        if tree.library.mark not in line.lower():
+            return True
+    stem = re.sub(r"(?i)[_-](?:ver|version|ref|tag|git)(?=[_-]|$)", "", name).lower().replace("_", "[-_]?")
+    return re.search(rf"(?i)(?<![\w-]){stem}(?:\[[^\]]*\])?(?:==|[/.@]|\s)", text) is not None
+
+
+def _plain(source: SourceText) -> str | None:
+    """The text without comments, for the formats in which variables are looked for."""
+    if is_hcl(source.path):
+        return blank_hcl_comments(source.text)
+    if is_dockerfile(source.path) or is_shell(source.path) or is_yaml(source.path):
+        return blank_comments(source.text)
+    return None
+
+
+def _commits(tree: Tree) -> Iterator[Finding]:
+    for site in tree.sites:
+        if site.shape == "git-commit":
+            yield Finding(
+                check="commit-pin",
+                severity=Severity.WARNING,
+                path=site.path,
+                line=site.line,
+                detail=f"{tree.library.name} is pinned to the commit {site.spelling} here; which release that is, "
+                "nothing in the tree says, and a bump leaves it.",
+                hint="pin a release tag, or move it by hand",
+                reason="COMMIT_PIN",
+            )
