@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from tooling.capabilities.disk_key import EXTRAS_METHOD
 from tooling.capabilities.facts import Evidence, Fact, unknown
-from tooling.capabilities.source import Module, Source, classes, evidence, identifiers, methods, parameters
+from tooling.capabilities.source import Module, Source, evidence, identifiers, methods, parameters
 
 GEMM_MODULES = re.compile(r"flashinfer/(gemm\.py|gemm/[^/]+\.py|trtllm_low_latency_gemm\.py)")
 """Where the runners stand that take a scale-factor layout."""
@@ -55,7 +55,7 @@ def derive_rank(modules: list[Module]) -> Fact:
 
 def runner_classes(module: Module) -> Iterator[ast.ClassDef]:
     """Every class that derives from a runner, by the names of its bases, or that has extras of its own."""
-    for cls in classes(module.tree):
+    for cls in module.index.classes:
         if cls.name != "TunableRunner" and (
             EXTRAS_METHOD in methods(cls) or any("Runner" in ast.unparse(base) for base in cls.bases)
         ):
