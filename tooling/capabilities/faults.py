@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from tooling.capabilities.disk_key import EXTRAS_METHOD
 from tooling.capabilities.facts import Evidence, KnownFault
 from tooling.capabilities.operations import TUNING_CALLS
-from tooling.capabilities.runners import GEMM_MODULES, runner_classes
+from tooling.capabilities.runners import gemm_modules, runner_classes
 from tooling.capabilities.source import Found, Module, Source, called, evidence, functions, methods
 
 REPOSITORY = "https://github.com/flashinfer-ai/flashinfer"
@@ -17,7 +17,7 @@ WORKSPACE = "workspace"
 
 def derive_faults(source: Source) -> tuple[KnownFault, ...]:
     """The faults of that release, by id."""
-    modules = [module for module in map(source.module, sorted(filter(GEMM_MODULES.fullmatch, source.names))) if module]
+    modules = gemm_modules(source)
     found = [*_raw_tokens(modules), *_workspace_in_key(source, modules)]
     return tuple(sorted(found, key=lambda fault: fault.id))
 

@@ -36,8 +36,13 @@ def derive_operations(source: Source, *, has_tuner: bool) -> dict[str, Fact]:
         start = source.module(f"{PACKAGE}/__init__.py")
         proof = (evidence(start, "no autotuner"),) if start else ()
         return {"operations": Fact(value=(), evidence=proof), "extras_have_rank": Fact(value=False, evidence=proof)}
-    paths = [name for name in operation_members(source.names) if NEARBY.search(source.read(name))]
-    modules = [module for path in paths if MARK.search(source.read(path)) and (module := source.module(path))]
+    paths = []
+    for name in operation_members(source.names):
+        if NEARBY.search(source.text(name)):
+            paths.append(name)
+        else:
+            source.forget(name)
+    modules = [module for path in paths if MARK.search(source.text(path)) and (module := source.module(path))]
     return {"operations": _operations(source, modules, tuple(paths)), "extras_have_rank": derive_rank(modules)}
 
 

@@ -21,7 +21,7 @@ def derive_sf_layout(source: Source) -> Fact:
     """Whether every runner that takes a scale-factor layout says so in its part of the key."""
     carried: list[Evidence] = []
     missing: list[Evidence] = []
-    looked = [module for module in map(source.module, sorted(filter(GEMM_MODULES.fullmatch, source.names))) if module]
+    looked = gemm_modules(source)
     for module in looked:
         for cls in runner_classes(module):
             maker = methods(cls).get("__init__")
@@ -38,6 +38,13 @@ def derive_sf_layout(source: Source) -> Fact:
     if missing or carried:
         return Fact(value=not missing, evidence=tuple(missing or carried))
     return Fact(value=False, evidence=(evidence(looked[0], "no runner takes a scale-factor layout"),))
+
+
+def gemm_modules(source: Source) -> list[Module]:
+    """The GEMM modules that speak of runners, or the first of all if none does."""
+    paths = sorted(filter(GEMM_MODULES.fullmatch, source.names))
+    marked = [path for path in paths if b"Runner" in source.text(path)]
+    return [module for module in map(source.module, marked or paths[:1]) if module]
 
 
 def derive_rank(modules: list[Module]) -> Fact:

@@ -87,6 +87,17 @@ class Source:
     read: Callable[[str], bytes]
     problems: dict[str, str] = field(default_factory=dict)
     _modules: dict[str, Module | None] = field(default_factory=dict)
+    _texts: dict[str, bytes] = field(default_factory=dict)
+
+    def text(self, path: str) -> bytes:
+        """The member's bytes, read once."""
+        if path not in self._texts:
+            self._texts[path] = self.read(path)
+        return self._texts[path]
+
+    def forget(self, path: str) -> None:
+        """Lets go of the bytes of a member that will not be asked for again."""
+        self._texts.pop(path, None)
 
     def module(self, path: str) -> Module | None:
         """The module at that path, or None if there is none or it is no Python that this interpreter can parse."""
@@ -113,12 +124,12 @@ class Source:
     def mentioning(self, word: str, paths: Iterable[str]) -> Iterator[Module]:
         """The modules at those paths whose text has the word; the others are not parsed."""
         for path in paths:
-            if word.encode() in self.read(path) and (module := self.module(path)) is not None:
+            if word.encode() in self.text(path) and (module := self.module(path)) is not None:
                 yield module
 
     def _parse(self, path: str) -> Module | None:
         try:
-            return Module(path=path, tree=ast.parse(self.read(path)))
+            return Module(path=path, tree=ast.parse(self.text(path)))
         except (SyntaxError, ValueError, RecursionError) as cause:
             self.problems[path] = f"{type(cause).__name__}: {cause}"
             return None
