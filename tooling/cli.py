@@ -23,6 +23,8 @@ INTERRUPTED = 130
 COMMANDS = {
     "bump": "move the FlashInfer pin in every file at once, or in none",
     "check": "say whether every place agrees with versions.json",
+    "probe": "read what a release can do, from its wheel, without installing it",
+    "capabilities": "show what releases can do, their faults, and how to warm up",
 }
 """Every command, in the order in which a release goes through them; each is `tooling.commands.<name>`."""
 

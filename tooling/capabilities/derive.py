@@ -20,8 +20,6 @@ from tooling.capabilities.runners import GEMM_MODULES, derive_sf_layout
 from tooling.capabilities.source import PACKAGE, Source
 from tooling.capabilities.tuner import derive_tuner
 
-REVISION = 1
-"""Raised when the same source would now tell other facts; what was derived before counts for nothing then."""
 NOT_READ = "operations were not read"
 TUNER_MEMBERS = re.compile(r"flashinfer/(__init__\.py|autotun[^/]*\.py|autotuner/[^/]+\.py)")
 

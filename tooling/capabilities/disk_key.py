@@ -217,7 +217,10 @@ def _parameters_fed_with_extras(cls: ast.ClassDef, maker: ast.FunctionDef) -> se
             if isinstance(target, ast.Name)
         }
         for call in calls(function, maker.name):
-            pairs = [*zip(parameters(maker), call.args, strict=False), *((item.arg, item.value) for item in call.keywords)]
+            pairs = [
+                *zip(parameters(maker), call.args, strict=False),
+                *((item.arg, item.value) for item in call.keywords),
+            ]
             fed |= {
                 name
                 for name, value in pairs

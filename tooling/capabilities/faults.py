@@ -60,7 +60,9 @@ def _first_input_shape(extras: ast.FunctionDef) -> str:
         ),
         None,
     )
-    results = [node.value for node in ast.walk(extras) if isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple)]
+    results = [
+        node.value for node in ast.walk(extras) if isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple)
+    ]
     if not isinstance(first, ast.Name) or not results:
         return ""
     raw = {f"{first.id}.shape", f"{first.id}.shape[0]", f"{first.id}.shape[-2]"}
@@ -111,7 +113,11 @@ def _resizes_workspace(module: Module, kind: str) -> Evidence | None:
 def _workspace_position(function: ast.FunctionDef) -> int | None:
     """Where the workspace stands among the inputs that the tuner gets."""
     for node in ast.walk(function):
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.List) and ast.unparse(node.targets[0]) == "inputs":
+        if (
+            isinstance(node, ast.Assign)
+            and isinstance(node.value, ast.List)
+            and ast.unparse(node.targets[0]) == "inputs"
+        ):
             names = [ast.unparse(item) for item in node.value.elts]
             return next((index for index, name in enumerate(names) if WORKSPACE in name), None)
     return None
@@ -120,6 +126,10 @@ def _workspace_position(function: ast.FunctionDef) -> int | None:
 def _constrained(config: Found, position: int) -> bool:
     """Whether a ConstraintSpec of the configuration takes that input out of the key."""
     value = getattr(config.node, "value", None)
-    specs = [node for node in ast.walk(value) if isinstance(node, ast.Call) and called(node) == "ConstraintSpec"] if value else []
+    specs = (
+        [node for node in ast.walk(value) if isinstance(node, ast.Call) and called(node) == "ConstraintSpec"]
+        if value
+        else []
+    )
     given = [spec.args[0] if spec.args else spec.keywords[0].value for spec in specs if spec.args or spec.keywords]
     return any(isinstance(item, ast.Constant) and item.value == position for item in given)

@@ -66,7 +66,9 @@ class UnknownBackendError(InputError):
         self.backend = backend
 
 
-def gate(facts: Mapping[str, Fact] | None, world: World, *, deepep_synchronized: bool = False, strict: bool = True) -> Gating:
+def gate(
+    facts: Mapping[str, Fact] | None, world: World, *, deepep_synchronized: bool = False, strict: bool = True
+) -> Gating:
     """The strategy for a release with these facts in that world. None: the table has no row for the release.
 
     `deepep_synchronized` is the row's word, with evidence from real DeepEP, that timings synchronise there.

@@ -181,9 +181,7 @@ def _assigned(function: ast.AST, name: str, *, owner: str = "") -> Iterator[ast.
     """Every expression that the function assigns to the name, to `owner.name`, or lets it run over."""
     wanted = f"{owner}.{name}" if owner else name
     for node in ast.walk(function):
-        if isinstance(node, ast.Assign) and any(ast.unparse(target) == wanted for target in node.targets):
-            yield node.value
-        elif isinstance(node, ast.AnnAssign | ast.NamedExpr) and node.value and ast.unparse(node.target) == wanted:
+        if (isinstance(node, ast.Assign) and any(ast.unparse(target) == wanted for target in node.targets)) or (isinstance(node, ast.AnnAssign | ast.NamedExpr) and node.value and ast.unparse(node.target) == wanted):
             yield node.value
         elif isinstance(node, ast.For | ast.comprehension) and ast.unparse(node.target) == wanted:
             yield from node.iter.elts if isinstance(node.iter, ast.Tuple | ast.List) else ()
@@ -215,7 +213,9 @@ def _default(function: ast.FunctionDef, name: str) -> ast.expr | None:
 
 def _class_value(cls: ast.ClassDef, name: str) -> ast.expr | None:
     for node in cls.body:
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        targets = (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        )
         if any(isinstance(target, ast.Name) and target.id == name for target in targets):
             return getattr(node, "value", None)
         if isinstance(node, ast.FunctionDef) and node.name == name:

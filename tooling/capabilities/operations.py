@@ -76,4 +76,3 @@ def _name_argument(call: ast.Call) -> ast.expr | None:
         if keyword.arg in NAME_KEYWORDS:
             return keyword.value
     return call.args[0] if call.args and not isinstance(call.args[0], ast.Starred) else None
-

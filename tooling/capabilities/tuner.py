@@ -34,9 +34,7 @@ def derive_tuner(source: Source) -> dict[str, Fact]:
     if module is None:
         return _without_tuner(source)
     tuner, autotune = source.find(module, "AutoTuner"), source.find(module, "autotune")
-    kind = Fact(
-        value="package" if module.is_package else "module", evidence=(evidence(module, "the tuner's module"),)
-    )
+    kind = Fact(value="package" if module.is_package else "module", evidence=(evidence(module, "the tuner's module"),))
     if tuner is None or not isinstance(tuner.node, ast.ClassDef) or not _tunes(tuner.node):
         return _not_understood(f"{module.path} holds no class AutoTuner with choose_one, which every known tuner has")
     if autotune is None or not isinstance(autotune.node, ast.FunctionDef):
@@ -135,7 +133,9 @@ def _metadata_fields(source: Source, tuner: Found) -> Fact:
         fields += [key.value for key in keys if isinstance(key, ast.Constant) and isinstance(key.value, str)]
     if not fields:
         return unknown(f"{found.module.path}:{METADATA_COLLECTOR} fills no field that can be read")
-    return Fact(value=tuple(sorted(set(fields))), evidence=(found.evidence(f"fills {', '.join(dict.fromkeys(fields))}"),))
+    return Fact(
+        value=tuple(sorted(set(fields))), evidence=(found.evidence(f"fills {', '.join(dict.fromkeys(fields))}"),)
+    )
 
 
 def _foreign_save(tuner: Found) -> Fact:
@@ -149,7 +149,9 @@ def _foreign_save(tuner: Found) -> Fact:
     merges = next(calls(save, "update"), None)
     if compared and gives_up is not None:
         seen = (f"compares: {ast.unparse(compared[0])}", f"if {ast.unparse(gives_up.test)}: returns without writing")
-        return Fact(value="skip_or_replace", evidence=tuple(evidence(tuner.module, item, "save_configs") for item in seen))
+        return Fact(
+            value="skip_or_replace", evidence=tuple(evidence(tuner.module, item, "save_configs") for item in seen)
+        )
     if not compared and gives_up is None and merges is not None:
         seen_merge = f"{ast.unparse(merges)} without a look at the file's metadata"
         return Fact(value="merge", evidence=(evidence(tuner.module, seen_merge, "save_configs"),))
@@ -164,12 +166,15 @@ def _process_group_timing(source: Source, module: Module) -> Fact:
     found = source.find(module, GROUP_SETTER)
     if found is None:
         return Fact(value=False, evidence=(evidence(module, f"has no {GROUP_SETTER}"),))
-    reduces = next(calls(found.module.tree, "all_reduce"), None)
+    reduces = next((call for call in calls(found.module.tree, "all_reduce") if "SUM" in ast.unparse(call)), None)
     if reduces is None:
-        return unknown(f"{found.module.path} has {GROUP_SETTER} but no all_reduce that would average timings")
+        return unknown(f"{found.module.path} has {GROUP_SETTER} but no all_reduce that sums timings")
     return Fact(
         value=True,
-        evidence=(found.evidence(f"def {GROUP_SETTER}"), evidence(found.module, reduces, _enclosing(found.module, reduces))),
+        evidence=(
+            found.evidence(f"def {GROUP_SETTER}"),
+            evidence(found.module, reduces, _enclosing(found.module, reduces)),
+        ),
     )
 
 

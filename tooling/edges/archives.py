@@ -36,9 +36,7 @@ class BadArchiveError(InputError):
     reason = "BAD_ARCHIVE"
 
     def __init__(self, label: str, problem: str) -> None:
-        super().__init__(
-            f"{label}: {problem}", hint="download it again from the index, or take another source for it"
-        )
+        super().__init__(f"{label}: {problem}", hint="download it again from the index, or take another source for it")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -125,7 +123,9 @@ class Members:
         if info.file_size > MAX_MEMBER_BYTES:
             raise BadArchiveError(self._label, f"{name} would unpack to {info.file_size:,} bytes")
         if info.file_size > MAX_RATIO * max(info.compress_size, 1):
-            raise BadArchiveError(self._label, f"{name} claims to be packed {info.file_size // max(info.compress_size, 1)}:1")
+            raise BadArchiveError(
+                self._label, f"{name} claims to be packed {info.file_size // max(info.compress_size, 1)}:1"
+            )
         self._unpacked += info.file_size
         if self._unpacked > MAX_TOTAL_BYTES:
             raise BadArchiveError(self._label, f"its members unpack to more than {MAX_TOTAL_BYTES:,} bytes")
@@ -190,7 +190,10 @@ def _walk(root: Path) -> Iterator[str]:
 def _sdist_members(stream: IO[bytes], label: str) -> Mapping[str, bytes]:
     members: dict[str, bytes] = {}
     try:
-        with gzip.GzipFile(fileobj=stream) as unpacked, tarfile.open(fileobj=_Bounded(unpacked, label), mode="r|") as tar:
+        with (
+            gzip.GzipFile(fileobj=stream) as unpacked,
+            tarfile.open(fileobj=_Bounded(unpacked, label), mode="r|") as tar,
+        ):
             names: list[str] = []
             for item in tar:
                 names.append(item.name)

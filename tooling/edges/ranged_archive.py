@@ -128,7 +128,9 @@ class RangedFile(io.RawIOBase):
 
     def _keep(self, start: int, data: bytes) -> None:
         """Keeps the part and drops those inside it: the last part that starts before a byte is the one that has it."""
-        inside = [first for first in self._starts if start <= first and first + len(self._parts[first]) <= start + len(data)]
+        inside = [
+            first for first in self._starts if start <= first and first + len(self._parts[first]) <= start + len(data)
+        ]
         for first in inside:
             del self._parts[first]
             self._starts.remove(first)
@@ -203,7 +205,9 @@ def _download(http: HttpReader, file: ReleaseFile, stream: IO[bytes]) -> int:
                 digest.update(part)
                 stream.write(part)
         except (requests.RequestException, OSError) as cause:
-            raise EdgeError(f"{label}: broke off after {size:,} bytes", hint="try again", reason="BROKEN_OFF") from cause
+            raise EdgeError(
+                f"{label}: broke off after {size:,} bytes", hint="try again", reason="BROKEN_OFF"
+            ) from cause
     if file.sha256 not in {None, digest.hexdigest()}:
         raise EdgeError(f"{label}: its sha256 is not what the index shows", reason="WRONG_HASH")
     stream.seek(0)
