@@ -1,4 +1,4 @@
-"""All facts of one release out of its archive, and which members they need. The caller reads: `read(name)` gives bytes."""
+"""All facts of one release out of its archive, and which members they need. The caller gives `read(name)`."""
 
 from __future__ import annotations
 

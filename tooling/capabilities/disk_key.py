@@ -149,7 +149,7 @@ def derive_disk_key(source: Source, tuner: Found) -> Fact:
         (node for node in ast.walk(save) if isinstance(node, ast.For) and "profiling_cache" in ast.unparse(node.iter)),
         None,
     )
-    written = loop and _written_key(loop)
+    written = None if loop is None else _written_key(loop)
     if loop is None or written is None:
         return unknown(f"{tuner.module.path}:save_configs has no loop over profiling_cache that fills the file")
     key = loop.target.elts[0] if isinstance(loop.target, ast.Tuple) else loop.target

@@ -9,7 +9,7 @@ from tooling.capabilities.disk_key import EXTRAS_METHOD
 from tooling.capabilities.facts import Evidence, KnownFault
 from tooling.capabilities.operations import TUNING_CALLS
 from tooling.capabilities.runners import gemm_modules, runner_classes
-from tooling.capabilities.source import Found, Module, Source, called, evidence, functions, methods
+from tooling.capabilities.source import Found, Module, Source, called, calls, evidence, functions, methods
 
 REPOSITORY = "https://github.com/flashinfer-ai/flashinfer"
 WORKSPACE = "workspace"
@@ -86,8 +86,8 @@ def _workspace_in_key(source: Source, modules: list[Module]) -> Iterator[KnownFa
             yield KnownFault(
                 id="flashinfer#3868",
                 operations=("bf16_gemm",),
-                effect="the cuDNN workspace grows while tuning and its size is part of the key: later look-ups miss, tactic -1",
-                how_to_see="tune mm_bf16(backend='cudnn') with bf16 and fp16 output at one shape; the second pass misses one",
+                effect="the cuDNN workspace grows while tuning, its size is in the key: later look-ups miss, tactic -1",
+                how_to_see="tune mm_bf16(backend='cudnn'), bf16 and fp16 output at one shape; the next pass misses one",
                 link=f"{REPOSITORY}/pull/3868",
                 evidence=(evidence(config.module, seen, ast.unparse(call.args[2])), resized),
             )
@@ -102,11 +102,10 @@ def _names_operation(call: ast.Call, function: ast.FunctionDef, name: str) -> bo
 
 
 def _resizes_workspace(module: Module, kind: str) -> Evidence | None:
-    for function in functions(module.tree):
-        for call in ast.walk(function):
-            if isinstance(call, ast.Call) and called(call) == "resize_" and kind in function.name:
-                if WORKSPACE in ast.unparse(call.func):
-                    return evidence(module, call, function.name)
+    for function in (item for item in functions(module.tree) if kind in item.name):
+        for call in calls(function, "resize_"):
+            if WORKSPACE in ast.unparse(call.func):
+                return evidence(module, call, function.name)
     return None
 
 

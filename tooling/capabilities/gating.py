@@ -25,7 +25,7 @@ class Strategy(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """Where a warm-up runs. `backend` is the engine's all2all backend; `cache_off`: the operator turned the cache off."""
+    """Where a warm-up runs. `backend` is the engine's all2all backend; `cache_off`: the operator wants no cache."""
 
     ranks: int = 1
     backend: str | None = None
@@ -79,14 +79,29 @@ def gate(
     stranger = _is_stranger(world.backend)
     if stranger and strict and world.ranks > 1:
         raise UnknownBackendError(world.backend or "")
-    if not world.installed:
-        return _no_tuning("no FlashInfer is installed")
-    if not world.gpu:
-        return _no_tuning("there is no GPU")
+    if nothing := _nothing_to_tune(facts, world):
+        return _no_tuning(nothing)
     if facts is None:
         return _all_ranks(3, "the table has no row for this release", warning="no row in the capabilities table")
-    if _value(facts, "autotuner") == "none":
-        return _no_tuning("the release has no autotuner")
+    return _gate_tuning(facts, world, stranger=stranger, deepep_synchronized=deepep_synchronized)
+
+
+def gate_worlds(facts: Mapping[str, Fact] | None, *, deepep_synchronized: bool = False) -> dict[str, Gating]:
+    """The rule in the three worlds that reports name: `single`, `multi`, `deepep`."""
+    worlds = {"single": World(), "multi": World(ranks=2), "deepep": World(ranks=2, backend="deepep_low_latency")}
+    return {name: gate(facts, world, deepep_synchronized=deepep_synchronized) for name, world in worlds.items()}
+
+
+def _nothing_to_tune(facts: Mapping[str, Fact] | None, world: World) -> str:
+    if not world.installed:
+        return "no FlashInfer is installed"
+    if not world.gpu:
+        return "there is no GPU"
+    return "the release has no autotuner" if facts is not None and _value(facts, "autotuner") == "none" else ""
+
+
+def _gate_tuning(facts: Mapping[str, Fact], world: World, *, stranger: bool, deepep_synchronized: bool) -> Gating:
+    """Rules 2 to 7."""
     if world.cache_off:
         return _all_ranks(2, "the operator turned the cache off")
     if not (_is_true(facts, "disk_key_has_runner_extras") and _is_true(facts, "extras_have_sf_layout")):
@@ -99,12 +114,6 @@ def gate(
     if world.ranks == 1 and _is_true(facts, "managed_store"):
         return _persistent(Strategy.MANAGED, 6, "FlashInfer keeps its own store")
     return _persistent(Strategy.LEADER_BROADCAST, 7, "the leader tunes and every rank loads its file")
-
-
-def gate_worlds(facts: Mapping[str, Fact] | None, *, deepep_synchronized: bool = False) -> dict[str, Gating]:
-    """The rule in the three worlds that reports name: `single`, `multi`, `deepep`."""
-    worlds = {"single": World(), "multi": World(ranks=2), "deepep": World(ranks=2, backend="deepep_low_latency")}
-    return {name: gate(facts, world, deepep_synchronized=deepep_synchronized) for name, world in worlds.items()}
 
 
 def _is_stranger(backend: str | None) -> bool:

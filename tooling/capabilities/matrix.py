@@ -45,8 +45,8 @@ def render_markdown(table: Table) -> str:
         "# Every release against what it can do",
         "",
         "Made from `tooling/data/capabilities.json` by `nox -s capabilities_matrix`; do not edit. Each fact was read",
-        "from the release's own source; [capabilities.md](capabilities.md) says how. A warm-up strategy with `*` keeps its",
-        "cache between starts.",
+        "from the release's own source; [capabilities.md](capabilities.md) says how. A warm-up strategy with `*` keeps",
+        "its cache between starts.",
         "",
         f"| release | {' | '.join(heads)} |",
         f"|---|{'---|' * len(heads)}",
@@ -71,10 +71,8 @@ def _fault_texts(table: Table) -> Iterator[tuple[str, str]]:
     faults = {fault.id: fault for row in table.rows for fault in row.known_faults}
     for name, (first, last) in fault_ranges(table).items():
         fault = faults[name]
-        yield (
-            name,
-            f"{first} to {last}, {', '.join(fault.operations)}: {fault.effect}. To see it: {fault.how_to_see}. <{fault.link}>",
-        )
+        where = f"{first} to {last}, {', '.join(fault.operations)}"
+        yield name, f"{where}: {fault.effect}. To see it: {fault.how_to_see}. <{fault.link}>"
 
 
 def _cells(table: Table, release: Version, row: Row) -> dict[str, str]:

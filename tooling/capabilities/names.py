@@ -24,7 +24,7 @@ class Names:
     paths: tuple[str, ...]
     _busy: set[tuple[str, str, str]] = field(default_factory=set)
 
-    def texts(self, node: ast.expr, place: Place, depth: int = 0) -> set[str]:
+    def texts(self, node: ast.expr, place: Place, depth: int = 0) -> set[str]:  # noqa: C901, PLR0912  # one case a form
         """Every text that the expression can be; parts that cannot be told are `*`."""
         if depth > MAX_DEPTH:
             return {UNKNOWN}
@@ -79,9 +79,9 @@ class Names:
         around = place.outer
         while around is not None:
             function = around.function
-            if function is not None and function is not place.function:
-                if name in parameters(function) or any(True for _ in _assigned(function, name)):
-                    return self._of_name(name, around, depth + 1)
+            elsewhere = function is not None and function is not place.function
+            if function is not None and elsewhere and _knows(function, name):
+                return self._of_name(name, around, depth + 1)
             around = around.outer
         return set()
 
@@ -162,6 +162,10 @@ class Names:
         return set().union(*(self.texts(result, home, depth + 1) for result in results)) or {UNKNOWN}
 
 
+def _knows(function: ast.FunctionDef, name: str) -> bool:
+    return name in parameters(function) or any(True for _ in _assigned(function, name))
+
+
 def _joined(parts: Iterable[set[str]]) -> set[str]:
     """Every concatenation; one pattern if there are too many."""
     sets = [sorted(part) for part in parts]
@@ -181,8 +185,10 @@ def _assigned(function: ast.AST, name: str, *, owner: str = "") -> Iterator[ast.
     """Every expression that the function assigns to the name, to `owner.name`, or lets it run over."""
     wanted = f"{owner}.{name}" if owner else name
     for node in ast.walk(function):
-        if (isinstance(node, ast.Assign) and any(ast.unparse(target) == wanted for target in node.targets)) or (isinstance(node, ast.AnnAssign | ast.NamedExpr) and node.value and ast.unparse(node.target) == wanted):
+        if isinstance(node, ast.Assign) and any(ast.unparse(target) == wanted for target in node.targets):
             yield node.value
+        elif isinstance(node, ast.AnnAssign | ast.NamedExpr) and ast.unparse(node.target) == wanted:
+            yield from [node.value] if node.value else []
         elif isinstance(node, ast.For | ast.comprehension) and ast.unparse(node.target) == wanted:
             yield from node.iter.elts if isinstance(node.iter, ast.Tuple | ast.List) else ()
         elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple):

@@ -1,4 +1,4 @@
-"""The capabilities table as text. One spelling: `dump(parse(text)) == text`; the parser names the key path of a fault."""
+"""The capabilities table as text, in one spelling: `dump(parse(text)) == text`. Errors name the key path."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def parse(text: str, *, path: str = FILE_NAME) -> Table:
 def parse_found(body: object, *, path: str) -> tuple[dict[str, Fact], tuple[KnownFault, ...]]:
     """The facts and faults of one release, as `facts_json` wrote them. Raises InputError."""
     reader = _Reader()
-    found = reader.found(reader.object(body, path, {"facts", "known_faults"}), path)
+    found = reader.found(reader.mapping(body, path, {"facts", "known_faults"}), path)
     if reader.problems:
         raise InputError(f"{path}: {'; '.join(reader.problems)}", reason="BAD_TABLE")
     return found
@@ -79,22 +79,22 @@ class _Reader:
         self.problems: list[str] = []
 
     def table(self, body: object) -> Table:
-        top = self.object(body, "the table", {"format", "rows", "calendar"})
+        top = self.mapping(body, "the table", {"format", "rows", "calendar"})
         if top.get("format") != FORMAT:
             self.problems.append(f"format: found {top.get('format')!r}, expected {FORMAT}")
         rows = tuple(
             self._row(item, f"rows[{index}]") for index, item in enumerate(self._list(top.get("rows"), "rows"))
         )
-        calendar = self.object(top.get("calendar"), "calendar", {"as_of", "releases"})
+        calendar = self.mapping(top.get("calendar"), "calendar", {"as_of", "releases"})
         published = {}
-        for name, item in self.object(calendar.get("releases"), "calendar.releases").items():
+        for name, item in self.mapping(calendar.get("releases"), "calendar.releases").items():
             release = self._release(name, f"calendar.releases.{name}")
             published[release] = self._published(item, f"calendar.releases.{name}")
         self._check_listed_once(rows)
         return Table(rows=rows, as_of=self._date(calendar.get("as_of"), "calendar.as_of"), published=published)
 
     def _row(self, body: object, path: str) -> Row:
-        row = self.object(body, path, {"label", "releases", "facts", "known_faults", "deepep_synchronized"})
+        row = self.mapping(body, path, {"label", "releases", "facts", "known_faults", "deepep_synchronized"})
         names = [self._text(item, f"{path}.releases") for item in self._list(row.get("releases"), f"{path}.releases")]
         releases = tuple(self._release(name, f"{path}.releases") for name in names)
         if not releases or list(releases) != sorted(set(releases)):
@@ -113,7 +113,7 @@ class _Reader:
         return parsed
 
     def found(self, body: Mapping[str, object], path: str) -> tuple[dict[str, Fact], tuple[KnownFault, ...]]:
-        facts = self.object(body.get("facts"), f"{path}.facts", set(ROW_FACTS))
+        facts = self.mapping(body.get("facts"), f"{path}.facts", set(ROW_FACTS))
         faults = self._list(body.get("known_faults"), f"{path}.known_faults")
         return (
             {name: self._fact(item, f"{path}.facts.{name}") for name, item in facts.items()},
@@ -121,7 +121,7 @@ class _Reader:
         )
 
     def _fact(self, body: object, path: str) -> Fact:
-        fact = self.object(body, path)
+        fact = self.mapping(body, path)
         value = fact.get("value")
         if isinstance(value, list):
             value = tuple(self._text(item, f"{path}.value") for item in value)
@@ -141,11 +141,11 @@ class _Reader:
         )
 
     def _evidence(self, body: object, path: str) -> Evidence:
-        item = self.object(body, path, {"path", "where", "seen"})
+        item = self.mapping(body, path, {"path", "where", "seen"})
         return Evidence(**{name: self._text(item.get(name), f"{path}.{name}") for name in ("path", "where", "seen")})
 
     def _fault(self, body: object, path: str) -> KnownFault:
-        item = self.object(body, path, {"id", "operations", "effect", "how_to_see", "link", "evidence"})
+        item = self.mapping(body, path, {"id", "operations", "effect", "how_to_see", "link", "evidence"})
         operations = self._list(item.get("operations"), f"{path}.operations")
         return KnownFault(
             operations=tuple(self._text(name, f"{path}.operations") for name in operations),
@@ -157,7 +157,7 @@ class _Reader:
         )
 
     def _published(self, body: object, path: str) -> Published:
-        item = self.object(body, path, set(Published.__slots__))
+        item = self.mapping(body, path, set(Published.__slots__))
         size, yanked, cubin = item.get("size_bytes"), item.get("yanked"), item.get("cubin_on_index")
         if not isinstance(size, int) or isinstance(size, bool) or size < 0:
             self.problems.append(f"{path}.size_bytes: found {size!r}, expected a number of bytes")
@@ -200,7 +200,7 @@ class _Reader:
             self.problems.append(f"{path}: found {value!r}, expected a day, YYYY-MM-DD")
             return "1970-01-01"
 
-    def object(self, value: object, path: str, keys: set[str] | None = None) -> dict[str, object]:
+    def mapping(self, value: object, path: str, keys: set[str] | None = None) -> dict[str, object]:
         if not isinstance(value, dict):
             self.problems.append(f"{path}: found {type(value).__name__}, expected an object")
             return {}

@@ -21,6 +21,7 @@ from pathlib import Path
 from packaging.version import Version
 
 from tooling.commands import bump_report
+from tooling.commands.bump_capabilities import add_unknown_argument, check_known, look_up
 from tooling.commands.bump_checks import check_release
 from tooling.commands.recording import add_evidence_argument, load_pinned_tree, make_record, save_record
 from tooling.commands.report import Report
@@ -44,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--allow-prerelease", action="store_true", help="take an rc, alpha, beta or dev release")
     parser.add_argument("--allow-blocked", action="store_true", help="take a release that release.toml blocks")
     parser.add_argument("--from-any", action="store_true", help="move pins that disagree, whatever they hold")
+    add_unknown_argument(parser)
     add_evidence_argument(parser)
 
 
@@ -74,10 +76,11 @@ def _bump(args: argparse.Namespace, to: Version, terminal: Terminal) -> tuple[Re
     healed = None if args.dry_run else heal(args.root)
     tree = load_tree(args.root, load_library())
     plan = plan_bump(tree, to, from_any=args.from_any)
-    findings = [*tree.unread, *plan.refusals]
+    target = look_up(plan)
+    findings = [*tree.unread, *plan.refusals, *check_known(plan, target, allow_unknown=args.allow_unknown)]
     if not has_errors(findings):
         findings += check_release(args, tree, plan)
-    report = bump_report.make_report(args, plan, findings, healed)
+    report = bump_report.make_report(args, plan, findings, healed, target)
     bump_report.say(terminal, plan, report)
     if report.status == "moved":
         report = _apply(args.root, plan, report, terminal)

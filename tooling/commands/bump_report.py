@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from packaging.version import Version
 
+from tooling.commands.bump_capabilities import TargetRow, say_changes
 from tooling.commands.bump_checks import unchecked
 from tooling.commands.report import Report
 from tooling.commands.terminal import Terminal
@@ -18,7 +19,7 @@ from tooling.pins.texts import render_diff
 
 
 def make_report(
-    args: argparse.Namespace, plan: BumpPlan, findings: Sequence[Finding], healed: Healing | None
+    args: argparse.Namespace, plan: BumpPlan, findings: Sequence[Finding], healed: Healing | None, target: TargetRow
 ) -> Report:
     """The report of a plan before it is applied; `moved` says what will be done."""
     status = _status(plan, findings, dry_run=args.dry_run)
@@ -34,6 +35,7 @@ def make_report(
             "healed": None if healed is None else {"to": healed.to, "version": healed.version},
             "sites": [move.as_json() for move in plan.moves],
             "unchecked": unchecked(args, plan),
+            "capabilities": target.as_json(),
         },
     )
 
@@ -87,6 +89,8 @@ def _say_move(terminal: Terminal, plan: BumpPlan, report: Report) -> None:
     terminal.say(terminal.paint(f"FlashInfer {old} -> {plan.to}", "bold") + label)
     if report.status != "refused":
         terminal.say_diff(render_diff(plan.edits))
+        if isinstance(capabilities := report.fields["capabilities"], dict):
+            say_changes(terminal, capabilities["changes"])
         if isinstance(left_out := report.fields["unchecked"], list):
             for item in left_out:
                 terminal.say(terminal.paint(f"not checked (offline): {item}", "yellow"))

@@ -67,14 +67,13 @@ def run(args: argparse.Namespace, terminal: Terminal) -> Report:
         else:
             probed = [prober.probe(release, listing.file(release))]
         findings = _check(probed, table, listing, everything=release is None)
-        behaviour, seen = _behaviour(args, probed, listing, terminal)
+        behaviour, seen = _behaviour(args, probed, terminal)
         if args.add and not has_errors([item for item in findings if item.check != "table"]):
             table = _add(table, probed, listing)
             save_table(table, args.table)
             findings = [item for item in findings if item.check not in {"table", "not-listed"}]
-    return probe_report.make(
-        args, terminal, probed, [*findings, *behaviour], _with_calendar(table, probed, listing), seen
-    )
+        now = _with_calendar(table, probed, listing)
+    return probe_report.make(args, terminal, probed=probed, findings=[*findings, *behaviour], table=now, behaviour=seen)
 
 
 def _parse_release(args: argparse.Namespace) -> Version | None:
@@ -145,10 +144,10 @@ def _with_calendar(table: Table, probed: Sequence[Probed], listing: Listing) -> 
 
 
 def _behaviour(
-    args: argparse.Namespace, probed: Sequence[Probed], listing: Listing, terminal: Terminal
+    args: argparse.Namespace, probed: Sequence[Probed], terminal: Terminal
 ) -> tuple[list[Finding], dict[str, object]]:
     if not args.behaviour:
         return [], {}
     from tooling.commands.probe_behaviour import observe  # noqa: PLC0415  # only where it is asked for
 
-    return observe(args, probed[0], listing, terminal)
+    return observe(args, probed[0], terminal)

@@ -20,6 +20,7 @@ LIST_LIMIT = 6
 def make(
     args: argparse.Namespace,
     terminal: Terminal,
+    *,
     probed: Sequence[Probed],
     findings: Sequence[Finding],
     table: Table,

@@ -151,7 +151,7 @@ def open_sdist(stream: IO[bytes], *, label: str, size_bytes: int, sha256: str | 
 
 def open_folder(root: Path) -> Archive:
     """An unpacked release: the folder that holds `flashinfer/`."""
-    names = {name for name in _walk(root)}
+    names = set(_walk(root))
     count = 0
 
     def read(name: str) -> bytes:

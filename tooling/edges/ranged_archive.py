@@ -10,6 +10,7 @@ import hashlib
 import io
 import os
 import tempfile
+import threading
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -70,12 +71,14 @@ class RangedFile(io.RawIOBase):
         self._starts: list[int] = []
         self._parts: dict[int, bytes] = {}
         self._position = 0
-        self._state: tuple[int | None, str | None] | None = None
-        tail = self._fetch(-TAIL_BYTES, 0)
-        if self._state is None or self._state[0] is None:
+        self._counting = threading.Lock()
+        tail = http.fetch_range(url, -TAIL_BYTES, 0)
+        if tail.total_bytes is None:
             raise EdgeError(f"{redact_url(url)}: the server does not tell the file's size", reason="LYING_RANGES")
-        self.size_bytes = self._state[0]
-        self._keep(self.size_bytes - len(tail), tail)
+        self.size_bytes: int = tail.total_bytes
+        self._state = (tail.total_bytes, tail.etag)
+        self._count(tail.data)
+        self._keep(self.size_bytes - len(tail.data), tail.data)
 
     def readable(self) -> bool:
         return True
@@ -139,14 +142,16 @@ class RangedFile(io.RawIOBase):
 
     def _fetch(self, start: int, end: int) -> bytes:
         part = self._http.fetch_range(self._url, start, end)
-        self.requests += 1
-        self.bytes_read += len(part.data)
-        state = (part.total_bytes, part.etag)
-        if self._state is not None and state != self._state:
+        self._count(part.data)
+        if (part.total_bytes, part.etag) != self._state:
             label = redact_url(self._url)
             raise EdgeError(f"{label}: the file changed while it was read", hint="run again", reason="CHANGED")
-        self._state = state
         return part.data
+
+    def _count(self, data: bytes) -> None:
+        with self._counting:
+            self.requests += 1
+            self.bytes_read += len(data)
 
 
 def _open_ranged(http: HttpReader, file: ReleaseFile) -> Archive:
