@@ -168,13 +168,18 @@ class _Reader:
         uploaded = item.get("uploaded")
         return Published(
             file=self._text(item.get("file"), f"{path}.file"),
-            kind=self._text(item.get("kind"), f"{path}.kind"),
+            kind=self._kind(item.get("kind"), f"{path}.kind"),
             size_bytes=size,
             sha256=self._text(item.get("sha256"), f"{path}.sha256"),
             uploaded=None if uploaded is None else self._date(uploaded, f"{path}.uploaded"),
             yanked=yanked,
             cubin_on_index=cubin,
         )
+
+    def _kind(self, value: object, path: str) -> str:
+        if value not in {"wheel", "sdist"}:
+            self.problems.append(f"{path}: found {value!r}, expected wheel or sdist")
+        return str(value)
 
     def _check_listed_once(self, rows: Iterable[Row]) -> None:
         seen: set[Version] = set()
