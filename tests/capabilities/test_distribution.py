@@ -7,13 +7,15 @@ import pytest
 from tests.capabilities.releases import release, source
 from tooling.capabilities.distribution import derive_mismatch_policy, derive_packaging_layout, derive_requires
 
-CHECK = '''
+CHECK = """
 def _check(found):
     if found != version:
         raise RuntimeError(f"flashinfer-cubin version {found} does not match {version}")
-'''
+"""
 RAISE = f"{CHECK}\ndef _folder():\n    _check(other)\n    return 1\n\nFOLDER = _folder()\n"
-WARN = CHECK + '''
+WARN = (
+    CHECK
+    + """
 def _folder():
     try:
         _check(other)
@@ -22,7 +24,8 @@ def _folder():
     return 1
 
 FOLDER = _folder()
-'''
+"""
+)
 SILENT = WARN.replace('logger.warning("ignored: %s", error)', "pass")
 NEVER_CALLED = f"{CHECK}\ndef _folder():\n    _check(other)\n"
 
@@ -61,7 +64,7 @@ def test_the_packaging_layout_is_known_or_could_not_tell(text: str, expected: st
 
 
 def test_requirements_of_extras_are_left_out() -> None:
-    text = "Version: 1\nRequires-Dist: torch\nRequires-Dist:  apache-tvm-ffi <0.2\nRequires-Dist: nvcc; extra == \"cu\"\n\nbody\n"
+    text = 'Version: 1\nRequires-Dist: torch\nRequires-Dist:  apache-tvm-ffi <0.2\nRequires-Dist: nvcc; extra == "cu"\n\nbody\n'
     fact = derive_requires(source({"flashinfer_python-1.dist-info/METADATA": text}))
     assert fact.value == ("apache-tvm-ffi <0.2", "torch")
 

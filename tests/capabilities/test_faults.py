@@ -7,13 +7,13 @@ import pytest
 from tests.capabilities.releases import release, source
 from tooling.capabilities.faults import derive_faults
 
-RUNNER = '''
+RUNNER = """
 class {name}(TunableRunner):
     def get_cache_key_extras(self, inputs):
         a, b, _, out = inputs
         return ({extras})
-'''
-WORKSPACE = '''
+"""
+WORKSPACE = """
 CONFIG = TuningConfig(constraint_specs=({constraints}))
 
 def bf16_gemm(a, b, out, workspace_buffer):
@@ -22,7 +22,7 @@ def bf16_gemm(a, b, out, workspace_buffer):
 
 def run_bf16(graph, workspace):
     {resize}
-'''
+"""
 
 
 def found(text: str) -> list[str]:
@@ -53,9 +53,7 @@ def test_a_token_count_in_the_extras_is_seen(name: str, extras: str, expected: l
     ],
     ids=["in the key and growing", "taken out of the key", "another operation", "never grows"],
 )
-def test_a_growing_workspace_in_the_key_is_seen(
-    constraints: str, name: str, resize: str, expected: list[str]
-) -> None:
+def test_a_growing_workspace_in_the_key_is_seen(constraints: str, name: str, resize: str, expected: list[str]) -> None:
     assert found(WORKSPACE.format(constraints=constraints, name=name, resize=resize)) == expected
 
 

@@ -36,7 +36,8 @@ def derive_requires(source: Source) -> Fact:
     plain = tuple(sorted(" ".join(line.split()) for line in wanted if "extra ==" not in line))
     if not plain:
         return unknown(f"{member} names no requirement; the build decides")
-    return Fact(value=plain, evidence=(Evidence(path=member, seen=f"{len(plain)} Requires-Dist without an extra"),))
+    seen = f"{len(plain)} Requires-Dist without an extra"
+    return Fact(value=plain, evidence=(Evidence(path=member.rsplit("/", 1)[-1], seen=seen),))
 
 
 def derive_packaging_layout(source: Source) -> Fact:

@@ -15,7 +15,8 @@ import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import IO
+from types import TracebackType
+from typing import IO, Self
 
 from tooling.errors import InputError
 
@@ -57,6 +58,14 @@ class Archive:
     close: Callable[[], None] = lambda: None
     notes: list[str] = field(default_factory=list)
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
 
 def open_local(path: Path) -> Archive:
     """The wheel, sdist or source folder at that path.
@@ -76,7 +85,11 @@ def open_local(path: Path) -> Archive:
     if path.name.endswith((".tar.gz", ".tgz")):
         with stream:
             return open_sdist(stream, label=path.name, size_bytes=size, sha256=sha256)
-    return open_zip(stream, label=path.name, size_bytes=size, sha256=sha256)
+    try:
+        return open_zip(stream, label=path.name, size_bytes=size, sha256=sha256)
+    except BaseException:
+        stream.close()
+        raise
 
 
 def open_zip(stream: IO[bytes], *, label: str, size_bytes: int, sha256: str | None) -> Archive:
@@ -103,6 +116,8 @@ class Members:
         except (zipfile.BadZipFile, ValueError, NotImplementedError, OverflowError) as cause:
             raise BadArchiveError(label, f"not a zip file: {cause}") from cause
         infos = self.zip.infolist()
+        if not infos:
+            raise BadArchiveError(label, "it has no members")
         check_names((info.filename for info in infos), label)
         self.infos = {info.filename: info for info in infos}
         self.bytes_read = 0

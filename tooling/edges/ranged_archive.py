@@ -157,7 +157,7 @@ class RangedFile(io.RawIOBase):
 def _open_ranged(http: HttpReader, file: ReleaseFile) -> Archive:
     stream = RangedFile(http, file.url)
     members = Members(cast("IO[bytes]", stream), file.filename)
-    order = sorted(info.header_offset for info in members.infos.values())
+    order = sorted({info.header_offset for info in members.infos.values()})
     ends = dict(zip(order, [*order[1:], members.zip.start_dir], strict=True))
 
     def prefetch(names: Iterable[str]) -> None:
