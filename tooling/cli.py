@@ -26,6 +26,8 @@ COMMANDS = {
     "sites": "list every place in a tree that holds a FlashInfer version",
     "init": "write a release.toml for a tree, from the pins in it",
     "outdated": "say whether a newer release could be taken",
+    "probe": "read what a release can do, from its wheel, without installing it",
+    "capabilities": "show what releases can do, their faults, and how to warm up",
 }
 """Every command, in the order in which a release goes through them; each is `tooling.commands.<name>`."""
 

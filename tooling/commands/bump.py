@@ -26,6 +26,7 @@ from dataclasses import replace
 from packaging.version import Version
 
 from tooling.commands import bump_report
+from tooling.commands.bump_capabilities import add_unknown_argument, check_known, look_up
 from tooling.commands.bump_checks import Outcome, add_release_arguments, check_arguments, settle
 from tooling.commands.recording import add_evidence_argument, load_pinned_tree, make_record, save_record
 from tooling.commands.report import Report
@@ -58,6 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="move only the pins there: files, folders, patterns, or FILE:LINE",
     )  # fmt: skip
     add_release_arguments(parser)
+    add_unknown_argument(parser)
     add_evidence_argument(parser)
 
 
@@ -89,12 +91,20 @@ def _bump(args: argparse.Namespace, to: Version | None, terminal: Terminal) -> t
     healed = None if args.dry_run else heal(args.root)
     whole = load_tree(args.root, load_library())
     tree = restrict(whole, args.only)
-    outcome = _with_leftovers(whole, tree, settle(args, tree, to))
+    outcome = _with_leftovers(whole, tree, _with_row(args, settle(args, tree, to)))
     report = bump_report.make_report(args, outcome, healed)
     bump_report.say(terminal, outcome, report)
     if report.status == "moved":
         report = _apply(args, outcome.plan, report, terminal)
     return report, whole.versions_file
+
+
+def _with_row(args: argparse.Namespace, outcome: Outcome) -> Outcome:
+    """The outcome with the target's row of the capabilities table, or the refusal where it has none."""
+    target = look_up(outcome.plan)
+    known = check_known(outcome.plan, target, allow_unknown=args.allow_unknown)
+    fields = {**outcome.fields, "capabilities": target.as_json()}
+    return replace(outcome, findings=(*outcome.findings, *known), fields=fields)
 
 
 def _with_leftovers(whole: Tree, tree: Tree, outcome: Outcome) -> Outcome:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from packaging.version import Version
 
+from tooling.commands.bump_capabilities import say_changes
 from tooling.commands.bump_checks import Outcome, unchecked
 from tooling.commands.report import Report
 from tooling.commands.terminal import Terminal
@@ -99,6 +100,8 @@ def _say_move(terminal: Terminal, plan: BumpPlan, report: Report) -> None:
     terminal.say(terminal.paint(f"FlashInfer {where}", "bold") + label)
     if report.status != "refused":
         terminal.say_diff(redact_text(line) for line in render_diff(plan.edits))
+        if isinstance(capabilities := report.fields["capabilities"], dict):
+            say_changes(terminal, capabilities["changes"])
         if isinstance(left_out := report.fields["unchecked"], list):
             for item in left_out:
                 terminal.say(terminal.paint(f"not checked (offline): {item}", "yellow"))

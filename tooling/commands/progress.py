@@ -1,11 +1,13 @@
-"""Says what a slow step is doing: a spinner on a terminal, one line after two seconds elsewhere. On stderr."""
+"""How far a slow step or a long job is: a spinner or a bar on a terminal, lines elsewhere. Always on stderr."""
 
 from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 QUIET_S = 2.0
 
@@ -26,3 +28,33 @@ def waiting(what: str) -> Iterator[None]:
         yield
     finally:
         timer.cancel()
+
+
+Item = TypeVar("Item")
+LINE_EVERY_S = 10.0
+"""Elsewhere than on a terminal."""
+
+
+def follow(items: Iterable[Item], *, total: int, what: str) -> Iterator[Item]:
+    """The items, while a bar (or sparse lines) says how many of `total` have come."""
+    if not sys.stderr.isatty():
+        yield from _follow_in_lines(items, total=total, what=what)
+        return
+    from rich.console import Console  # noqa: PLC0415  # costs 100 ms, paid only where a bar is shown
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=total)
+        for item in items:
+            bar.advance(task)
+            yield item
+
+
+def _follow_in_lines(items: Iterable[Item], *, total: int, what: str) -> Iterator[Item]:
+    said = time.monotonic()
+    for count, item in enumerate(items, start=1):
+        if time.monotonic() - said >= LINE_EVERY_S:
+            said = time.monotonic()
+            print(f"{what}: {count} of {total}", file=sys.stderr, flush=True)
+        yield item
