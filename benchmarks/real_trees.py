@@ -48,7 +48,9 @@ class Reading:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("requirements", nargs="+", metavar="NAME==VERSION", help="or NAME>=A,<B for every release in it")
+    parser.add_argument(
+        "requirements", nargs="+", metavar="NAME==VERSION", help="or NAME>=A,<B for every release in it"
+    )
     parser.add_argument("--cache", type=Path, default=Path("build/real-trees"), metavar="DIR")
     parser.add_argument("--places", action="store_true", help="list every line that is not exact")
     args = parser.parse_args()
@@ -107,7 +109,9 @@ def _print_sites(group: list[Reading]) -> None:
         groups = groups_by_version(item.tree.pins)
         versions = "; ".join(f"{version}: {len(sites)}" for version, sites in groups.items()) or "-"
         shapes = ", ".join(f"{name} {n}" for name, n in sorted(Counter(pin.shape for pin in item.tree.pins).items()))
-        print(f"| {item.name} {item.version} | {item.files} | {item.seconds:.2f} | {len(item.tree.pins)} | {versions} | {shapes} |")
+        print(
+            f"| {item.name} {item.version} | {item.files} | {item.seconds:.2f} | {len(item.tree.pins)} | {versions} | {shapes} |"
+        )
 
 
 def _print_comparisons(rows: list[tuple[Reading, Reading]], *, places: bool) -> int:

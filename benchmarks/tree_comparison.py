@@ -19,7 +19,8 @@ from tooling.pins.sites import Role, parse_spelling
 class Verdict(StrEnum):
     """`exact`: the newer tree reads the same. `stale`: the project left its old line there. `changed`: the line or
     file is gone or rewritten. `mention`: a comment or minimum that the project moved and a bump does not. `missed`: a
-    line that the project moved and the bump did not. `wrong`: moved, while the project went elsewhere with it."""
+    line that the project moved and the bump did not. `wrong`: moved, while the project went elsewhere with it.
+    """
 
     EXACT = "exact"
     STALE = "stale"

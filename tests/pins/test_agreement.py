@@ -42,6 +42,7 @@ DOCKERFILES = {
     "in an ARG": ('ARG BASE_IMAGE="registry.invalid:5000/nvidia/cuda:12.8.0-base"\nFROM ${BASE_IMAGE}', 1),
     "an index for another CUDA": ("FROM scratch\nRUN pip install torch --index-url https://x.invalid/whl/cu128", 1),
     "an index for this CUDA": ("FROM scratch\nRUN pip install torch --index-url https://x.invalid/whl/nightly/cu130", 0),
+    "a branch for another major": ("FROM scratch\nRUN if [ $MAJOR = 12 ]; then pip install x-cu12; fi", 0),
     "another image": ("FROM python:3.12", 0),
     "a comment": ("FROM scratch\n# cu128\nRUN true", 0),
 }  # fmt: skip

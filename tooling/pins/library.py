@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
 
 from tooling.errors import InputError
 
@@ -76,6 +77,14 @@ def _constant_case(name: str) -> str:
     return name.upper().replace("-", "_").replace(".", "_")
 
 
+def _is_version(text: str) -> bool:
+    try:
+        Version(text)
+    except InvalidVersion:
+        return False
+    return True
+
+
 def parse_libraries(table: Mapping[str, Mapping[str, object]]) -> dict[str, Library]:
     """Every library of the table, by name."""
     return {name: _parse_library(name, entry) for name, entry in table.items()}
@@ -96,8 +105,10 @@ def _parse_library(name: str, entry: Mapping[str, object]) -> Library:
 
     def versions(key: str) -> dict[str, str]:
         value = entry.get(key)
-        if not isinstance(value, Mapping) or not all(isinstance(item, str) for item in value.values()):
-            raise InputError(f"libraries.json: {name}.{key}: found {value!r}, expected a table of texts")
+        if not isinstance(value, Mapping) or not all(
+            isinstance(item, str) and _is_version(item) for item in value.values()
+        ):
+            raise InputError(f"libraries.json: {name}.{key}: found {value!r}, expected a table of versions")
         return dict(value)
 
     return Library(
