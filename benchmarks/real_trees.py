@@ -110,7 +110,8 @@ def _print_sites(group: list[Reading]) -> None:
         versions = "; ".join(f"{version}: {len(sites)}" for version, sites in groups.items()) or "-"
         shapes = ", ".join(f"{name} {n}" for name, n in sorted(Counter(pin.shape for pin in item.tree.pins).items()))
         print(
-            f"| {item.name} {item.version} | {item.files} | {item.seconds:.2f} | {len(item.tree.pins)} | {versions} | {shapes} |"
+            f"| {item.name} {item.version} | {item.files} | {item.seconds:.2f} | {len(item.tree.pins)} "
+            f"| {versions} | {shapes} |"
         )
 
 

@@ -118,7 +118,7 @@ def test_a_bug_is_called_one(
 ) -> None:
     command(ZeroDivisionError("by zero"))
     assert cli.main(["try"]) == ExitCode.CRASH
-    assert "this is a bug in the tool: ZeroDivisionError: by zero" in capsys.readouterr().out
+    assert "this is a bug in the tool: ZeroDivisionError: by zero" in capsys.readouterr().err
 
 
 def test_ctrl_c_ends_as_shells_expect(
@@ -168,13 +168,13 @@ def test_bad_arguments_are_an_input_error(
     seen = command(report())
     assert cli.main([*words, "--json"] if words else []) == 2
     assert not seen
-    out = capsys.readouterr().out
+    captured = capsys.readouterr()
     if words:
-        answer = json.loads(out)
+        answer = json.loads(captured.out)
         assert (answer["exit"], answer["error"]["reason"]) == (2, "BAD_ARGUMENTS")
         assert "--help" in answer["error"]["hint"]
     else:
-        assert out.startswith("error: tooling: the following arguments are required: COMMAND\n")
+        assert captured.err.startswith("error: tooling: the following arguments are required: COMMAND\n")
 
 
 def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:

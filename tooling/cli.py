@@ -6,7 +6,8 @@ import argparse
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import NoReturn, Protocol
@@ -57,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         name, rest = _split(words)
         report = _run(name, rest, terminal)
     except ToolingError as error:
-        report = Report(command=name, status="error", exit_code=error.exit_code, error=error)
+        report = _error_report(name, error)
     except KeyboardInterrupt:
         terminal.say("interrupted")
         return INTERRUPTED
@@ -65,7 +66,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         traceback.print_exc()
         crash = ToolingError(f"this is a bug in the tool: {type(bug).__name__}: {bug}", reason="CRASH")
         report = Report(command=name, status="error", exit_code=ExitCode.CRASH, error=crash)
-    _finish(report, terminal, as_json=as_json)
+    try:
+        _finish(report, terminal, as_json=as_json)
+    except ToolingError as error:
+        make_terminal(sys.stderr, os.environ).say_error(error)
+        return int(max(report.exit_code, error.exit_code))
     return int(report.exit_code)
 
 
@@ -78,10 +83,30 @@ def _run(name: str, words: list[str], terminal: Terminal) -> Report:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("--root", type=Path, default=Path(), metavar="DIR", help="the tree to work on (default: here)")
+    parser.add_argument(
+        "--root", type=_folder, default=Path(), metavar="DIR", help="the tree to work on (default: here)"
+    )
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout, people's text on stderr")
     module.add_arguments(parser)
     return module.run(parser.parse_args(words), terminal)
+
+
+def _folder(text: str) -> Path:
+    """A folder's path; an empty one is an unset variable in somebody's script, not this folder."""
+    if not text:
+        raise argparse.ArgumentTypeError("found an empty text, expected a folder")
+    return Path(text)
+
+
+def _error_report(name: str, error: ToolingError) -> Report:
+    """The report of a command that raised; a command's module may say what its JSON object holds then."""
+    shaped: Callable[[ToolingError], Report] | None = None
+    if name in COMMANDS:
+        with suppress(ImportError):
+            shaped = getattr(import_module(f"tooling.commands.{name}"), "report_error", None)
+    if shaped is not None:
+        return shaped(error)
+    return Report(command=name, status="error", exit_code=error.exit_code, error=error)
 
 
 def _split(words: list[str]) -> tuple[str, list[str]]:
@@ -115,12 +140,12 @@ def _command_position(words: list[str]) -> int:
 
 def _finish(report: Report, terminal: Terminal, *, as_json: bool) -> None:
     if report.error is not None:
-        terminal.say_error(report.error)
+        make_terminal(sys.stderr, os.environ).say_error(report.error)
     if os.environ.get("GITHUB_ACTIONS") == "true":
         for finding in report.findings:
             terminal.say(render_annotation(finding))
     if as_json:
-        Terminal(sys.stdout, False).say(render_json(report).rstrip("\n"))
+        make_terminal(sys.stdout, {"NO_COLOR": "1"}).say(render_json(report).rstrip("\n"))
 
 
 def _overview() -> str:

@@ -61,7 +61,7 @@ def render_record(record: Record) -> str:
 def digest(body: Mapping[str, object]) -> str:
     """`sha256:…` over the canonical JSON of a record without its `digest`."""
     rest = {key: value for key, value in body.items() if key != "digest"}
-    return "sha256:" + hashlib.sha256(canonical_json(rest).encode()).hexdigest()
+    return "sha256:" + hashlib.sha256(canonical_json(rest).encode("utf-8", "backslashreplace")).hexdigest()
 
 
 def canonical_json(value: object) -> str:

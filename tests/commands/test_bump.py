@@ -60,7 +60,7 @@ def test_a_downgrade_is_normal_and_labelled(tmp_path: Path, capsys: pytest.Captu
 
 def test_offline_says_not_checked_and_never_ok(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     root = make_tree(tmp_path)
-    report = bump_json(capsys, root, "0.6.99")
+    report = bump_json(capsys, root, "0.6.99", "--allow-unknown")
     assert report["unchecked"] == [
         "whether 0.6.99 is published and not yanked",
         "whether its companions fit, and the sha256 of its wheels",
@@ -73,7 +73,7 @@ def test_many_steps_end_where_one_bump_ends(tmp_path: Path, steps: list[str]) ->
     (many := tmp_path / "many").mkdir(), (one := tmp_path / "one").mkdir()
     make_tree(many, "0.6.8.post1"), make_tree(one, "0.6.8.post1")
     for step in steps:
-        assert bump(many, step, "--allow-prerelease") == 0
+        assert bump(many, step, "--allow-prerelease", "--allow-unknown") == 0
         versions = {line for data in snapshot(many).values() for line in data.decode().splitlines() if "rc1" in line}
         assert bool(versions) == ("rc1" in step)
     assert bump(one, steps[-1]) == 0
@@ -87,7 +87,7 @@ def test_many_steps_end_where_one_bump_ends(tmp_path: Path, steps: list[str]) ->
 )  # fmt: skip
 def test_versions_are_never_glued_or_cut(tmp_path: Path, held: str, to: str) -> None:
     root = make_tree(tmp_path, held)
-    assert bump(root, to) == 0
+    assert bump(root, to, "--allow-unknown") == 0
     text = snapshot(root)["requirements/cuda.txt"].decode()
     assert text.splitlines()[1:3] == [f"flashinfer-python=={to}", f"flashinfer-cubin=={to}"]
     assert text.splitlines()[3] == f"some-other-lib=={held}"
@@ -169,7 +169,8 @@ def test_a_bad_file_is_refused_and_named_with_the_tree_untouched(
         write(root, path, content)
     before = snapshot(root)
     assert bump(root, "0.6.13") == code
-    assert path in capsys.readouterr().out
+    captured = capsys.readouterr()
+    assert path in captured.out + captured.err
     assert snapshot(root) == before
 
 
@@ -259,3 +260,46 @@ def test_a_tree_without_git_is_served(tmp_path: Path) -> None:
     assert bump(root, "0.6.13") == 0
     record = json.loads((root / "evidence/bump.json").read_text())
     assert (record["commit"], record["dirty"]) == (None, None)
+
+
+@pytest.mark.parametrize(("asked", "released"), [("0.6.12.0", "0.6.12"), ("0.6", "0.6.0"), ("v0.6.12", "0.6.12")])
+def test_a_release_is_spelled_as_it_was_published(tmp_path: Path, asked: str, released: str) -> None:
+    root = make_tree(tmp_path, "0.6.13")
+    assert bump(root, asked) == 0
+    assert f"ARG FLASHINFER_VERSION={released}\n".encode() in snapshot(root)["docker/Dockerfile"]
+
+
+def test_a_part_of_a_configured_tree_is_no_root(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = make_tree(tmp_path)
+    before = snapshot(root)
+    assert bump(root / "docker", "0.6.13") == 2
+    assert f"--root {root}" in capsys.readouterr().err
+    assert snapshot(root) == before
+
+
+def test_an_empty_root_is_a_bad_argument(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(make_tree(tmp_path))
+    assert cli.main(["bump", "0.6.13", "--offline", "--root", ""]) == 2
+
+
+def test_an_error_has_the_fields_of_a_bump_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = make_tree(tmp_path)
+    (root / "docker/Dockerfile").unlink()
+    report = bump_json(capsys, root, "0.6.13")
+    assert (report["status"], report["exit"], report["error"]["reason"]) == ("refused", 2, "MISSING")
+    assert {"from", "to", "healed", "sites", "unchecked"} <= set(report)
+
+
+def test_a_bump_that_could_not_be_recorded_moves_nothing(tmp_path: Path) -> None:
+    root = make_tree(tmp_path)
+    before = snapshot(root)
+    write(tmp_path, "evidence", "a file in the folder's place")
+    assert bump(root, "0.6.13") == 3
+    assert snapshot(root) == before
+
+
+def test_a_blocked_release_that_the_tree_holds_already_is_no_refusal(tmp_path: Path) -> None:
+    root = make_tree(tmp_path, "0.6.13")
+    with (root / "release.toml").open("a") as file:
+        file.write('[[blocked]]\nrelease = "0.6.13"\nreason = "wrong tactics"\n')
+    assert bump(root, "0.6.13") == 0

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -155,3 +157,21 @@ def test_findings_are_annotations_on_github(
 def test_a_root_that_is_no_directory_is_a_bad_argument(tmp_path: Path) -> None:
     assert check(tmp_path / "nowhere") == 2
     assert check(write(tmp_path, "file", "")) == 2
+
+
+def test_findings_win_over_a_record_that_cannot_be_written(tmp_path: Path) -> None:
+    root = make_tree(tmp_path)
+    write(root, "evidence", "a file in the folder's place")
+    assert check(root) == 3
+    write(root, "requirements/cuda.txt", "flashinfer-python==0.6.18\nflashinfer-cubin==0.6.12\n")
+    assert check(root) == 4
+
+
+def test_a_closed_or_full_output_is_no_crash(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tooling", "check", "--root", str(make_tree(tmp_path))]
+    closed = subprocess.run(["bash", "-c", '"$@" >&-', "-", *command], capture_output=True, text=True, check=False)
+    assert (closed.returncode, closed.stderr) == (0, "")
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (3, 2)
+    assert done.stderr.startswith("error: the output cannot be written: ")

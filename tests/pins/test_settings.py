@@ -80,7 +80,10 @@ SETTINGS: dict[str, tuple[str, str | None]] = {
     "an unknown table": ("[pin]\n", "pin: unknown table"),
     "an unknown key": ("[pins]\nrequird = 1\n", "pins.requird: unknown key"),
     "an unknown key in a site": ('[[pins.required]]\npath = "a"\ncuont = 1\n', "pins.required[0].cuont: unknown key"),
-    "a site without a path": ("[[pins.required]]\ncount = 1\n", "pins.required[0].path: expected a path"),
+    "a site without a path": (
+        "[[pins.required]]\ncount = 1\n",
+        "pins.required[0].path: expected a path inside the tree",
+    ),
     "a count of nothing": ('[[pins.required]]\npath = "a"\ncount = 0\n', "pins.required[0].count"),
     "a count that is true": ('[[pins.required]]\npath = "a"\ncount = true\n', "pins.required[0].count"),
     "a shape that is a number": ('[[pins.required]]\npath = "a"\nshape = 1\n', "pins.required[0].shape"),

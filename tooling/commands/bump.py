@@ -26,18 +26,25 @@ from dataclasses import replace
 from packaging.version import Version
 
 from tooling.commands import bump_report
-from tooling.commands.bump_capabilities import add_unknown_argument, check_known, look_up
+from tooling.commands.bump_capabilities import add_unknown_argument, check_known, look_up, spelled_as_released
 from tooling.commands.bump_checks import Outcome, add_release_arguments, check_arguments, settle
-from tooling.commands.recording import add_evidence_argument, load_pinned_tree, make_record, save_record
+from tooling.commands.recording import (
+    add_evidence_argument,
+    evidence_folder,
+    load_pinned_tree,
+    make_record,
+    save_record,
+)
 from tooling.commands.report import Report
 from tooling.commands.terminal import Terminal
 from tooling.edges import clock
+from tooling.edges.evidence_files import prepare_folder
 from tooling.edges.files.applying import apply_edits, find_interrupted, heal
 from tooling.edges.files.journal import lock_tree
 from tooling.edges.files.reading import check_root
 from tooling.edges.files.tree import load_tree
 from tooling.edges.packaged_data import load_library
-from tooling.errors import ExitCode
+from tooling.errors import ExitCode, ToolingError
 from tooling.findings import Severity
 from tooling.pins.leftovers import check_leftovers, list_stale_copies
 from tooling.pins.plan import BumpPlan, check_moved
@@ -66,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, terminal: Terminal) -> Report:
     started = clock.now()
     check_arguments(args)
-    to = None if args.latest else parse_target(args.version)
+    to = None if args.latest else spelled_as_released(parse_target(args.version))
     args.root = check_root(args.root)
     if args.dry_run and (interrupted := find_interrupted(args.root)):
         return bump_report.refuse_interrupted(terminal, to, interrupted)
@@ -86,6 +93,11 @@ def run(args: argparse.Namespace, terminal: Terminal) -> Report:
     return report
 
 
+def report_error(error: ToolingError) -> Report:
+    """A bump that ended in an error: refused before any write, unless it says that the tree holds two versions."""
+    return bump_report.report_error(error)
+
+
 def _bump(args: argparse.Namespace, to: Version | None, terminal: Terminal) -> tuple[Report, str | None]:
     """Heal, load, plan, ask, say, apply, load again."""
     healed = None if args.dry_run else heal(args.root)
@@ -95,6 +107,7 @@ def _bump(args: argparse.Namespace, to: Version | None, terminal: Terminal) -> t
     report = bump_report.make_report(args, outcome, healed)
     bump_report.say(terminal, outcome, report)
     if report.status == "moved":
+        prepare_folder(evidence_folder(args))
         report = _apply(args, outcome.plan, report, terminal)
     return report, whole.versions_file
 

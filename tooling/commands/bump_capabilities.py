@@ -6,6 +6,8 @@ import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from packaging.version import Version
+
 from tooling.capabilities.comparing import Change, compare, gate_row
 from tooling.capabilities.table import NoRowError, Row, lookup
 from tooling.commands.terminal import Terminal
@@ -30,6 +32,12 @@ class TargetRow:
 
 def add_unknown_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--allow-unknown", action="store_true", help="take a release without a row in the capabilities")
+
+
+def spelled_as_released(to: Version) -> Version:
+    """The release as it was published: `0.6` is 0.6.0 for PEP 440, but its tag and its files carry the full name."""
+    row = lookup(load_table(), to)
+    return to if row is None else next(release for release in row.releases if release == to)
 
 
 def look_up(plan: BumpPlan) -> TargetRow:

@@ -77,8 +77,12 @@ def plan_checked(args: argparse.Namespace, tree: Tree, to: Version) -> tuple[Bum
     plan = plan_bump(tree, to, from_any=args.from_any)
     findings = [*tree.unread, *plan.refusals]
     if not has_errors(findings):
+        is_there = not plan.edits
         findings += check_target(
-            to, tree.settings, allow_prerelease=args.allow_prerelease, allow_blocked=args.allow_blocked
+            to,
+            tree.settings,
+            allow_prerelease=args.allow_prerelease or is_there,
+            allow_blocked=args.allow_blocked or is_there,
         )
     return plan, findings
 

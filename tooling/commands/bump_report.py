@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from packaging.version import Version
 
@@ -12,11 +12,13 @@ from tooling.commands.bump_checks import Outcome, unchecked
 from tooling.commands.report import Report
 from tooling.commands.terminal import Terminal
 from tooling.edges.files.applying import Healing
-from tooling.errors import ExitCode
+from tooling.errors import ExitCode, ToolingError
 from tooling.findings import Finding, Severity, has_errors
 from tooling.pins.plan import BumpPlan, Move
 from tooling.pins.texts import render_diff
 from tooling.releases.addresses import redact_text
+
+_NO_FIELDS: Mapping[str, object] = {"from": None, "to": None, "healed": None, "sites": [], "unchecked": []}
 
 
 def make_report(args: argparse.Namespace, outcome: Outcome, healed: Healing | None) -> Report:
@@ -67,8 +69,14 @@ def refuse_interrupted(terminal: Terminal, to: Version | None, interrupted: tupl
         status="refused",
         exit_code=ExitCode.FINDINGS,
         findings=(finding,),
-        fields={"from": None, "to": None if to is None else str(to), "healed": None, "sites": [], "unchecked": []},
+        fields={**_NO_FIELDS, "to": None if to is None else str(to)},
     )
+
+
+def report_error(error: ToolingError) -> Report:
+    """A bump that ended in an error: refused before any write, unless the error says that the tree is half way."""
+    status = "error" if error.reason == "INTERRUPTED" else "refused"
+    return Report(command="bump", status=status, exit_code=error.exit_code, error=error, fields=_NO_FIELDS)
 
 
 def interrupted_finding(versions: tuple[str, str]) -> Finding:

@@ -25,7 +25,8 @@ from tooling.edges.files.journal import is_locked, lock_tree
 from tooling.edges.files.reading import check_root
 from tooling.edges.files.tree import load_tree
 from tooling.edges.packaged_data import load_library
-from tooling.errors import ExitCode
+from tooling.errors import EdgeError, ExitCode
+from tooling.evidence import Record
 from tooling.findings import Finding, Severity, has_errors
 from tooling.pins.agreement import check_agreement
 from tooling.pins.base_branch import check_downgrade
@@ -68,7 +69,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> Report:
             findings=findings,
             measurements={"sites": [site.as_json() for site in tree.pins], **resolutions},
         )
-        save_record(args, record)
+        _save(args, record, terminal, failed=failed)
     return Report(
         command="check",
         status="fail" if failed else "pass",
@@ -83,12 +84,22 @@ def run(args: argparse.Namespace, terminal: Terminal) -> Report:
     )
 
 
+def _save(args: argparse.Namespace, record: Record, terminal: Terminal, *, failed: bool) -> None:
+    """Writes the record; where that fails beside findings, the findings say how the check ends."""
+    try:
+        save_record(args, record)
+    except EdgeError as error:
+        if not failed:
+            raise
+        terminal.say_error(error)
+
+
 def _say(terminal: Terminal, tree: Tree, findings: list[Finding]) -> None:
     terminal.say_findings(findings)
     files = len({site.path for site in tree.pins})
     if has_errors(findings):
         count = sum(item.severity is Severity.ERROR for item in findings)
-        terminal.say(terminal.paint(f"{count} errors", "red", "bold"))
+        terminal.say(terminal.paint("1 error" if count == 1 else f"{count} errors", "red", "bold"))
     else:
         terminal.say(terminal.paint(f"{len(tree.pins)} pins in {files} files hold {tree.truth}", "green"))
 

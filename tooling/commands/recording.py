@@ -95,5 +95,11 @@ def make_record(
 
 
 def save_record(args: argparse.Namespace, record: Record) -> Path:
-    """Writes the record to `--evidence DIR`, by default the tree's own folder; returns its path."""
-    return write_record(args.evidence or args.root / "evidence", record)
+    """Writes the record to the evidence folder; returns its path."""
+    return write_record(evidence_folder(args), record)
+
+
+def evidence_folder(args: argparse.Namespace) -> Path:
+    """`--evidence DIR`, by default the tree's own folder."""
+    folder: Path = args.evidence or args.root / "evidence"
+    return folder

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TextIO
 
-from tooling.errors import ToolingError
+from tooling.errors import EdgeError, ToolingError
 from tooling.findings import Finding, Severity
 
 _CODES = {"red": 31, "green": 32, "yellow": 33, "blue": 34, "cyan": 36, "bold": 1, "dim": 2}
@@ -31,6 +32,11 @@ class Terminal:
             print(_encodable(text, self.stream), file=self.stream, flush=True)
         except BrokenPipeError:
             _forget(self.stream)
+        except OSError as cause:
+            _forget(self.stream)
+            raise EdgeError(
+                f"the output cannot be written: {cause.strerror}", hint="send it elsewhere", reason="OUTPUT_FAILED"
+            ) from cause
 
     def paint(self, text: str, *styles: str) -> str:
         """The text in those styles (`red`, `bold`, …) where colour is on; unchanged elsewhere."""
@@ -59,8 +65,10 @@ class Terminal:
             self.say(self.paint(line, *_diff_style(line)))
 
 
-def make_terminal(stream: TextIO, environ: Mapping[str, str]) -> Terminal:
-    """A terminal on that stream; `NO_COLOR` and `FORCE_COLOR` are obeyed."""
+def make_terminal(stream: TextIO | None, environ: Mapping[str, str]) -> Terminal:
+    """A terminal on that stream, on nothing if it was closed; `NO_COLOR` and `FORCE_COLOR` are obeyed."""
+    if stream is None:
+        stream = io.StringIO()
     if environ.get("NO_COLOR"):
         return Terminal(stream, False)
     wanted = stream.isatty() and environ.get("TERM") != "dumb"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -46,8 +47,13 @@ def load_file_at(root: Path, ref: str, path: str) -> bytes | None:
     Raises:
         InputError: there is no such ref here, or no git.
     """
+    if shutil.which("git") is None:
+        raise InputError(f"git was not found, and {ref!r} needs it", hint="install git", reason="NO_GIT")
     if _ask(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}") is None:
-        raise InputError(f"git knows no commit {ref!r} here", hint="fetch it, or name another base")
+        is_shallow = (_ask(root, "rev-parse", "--is-shallow-repository") or "").strip() == "true"
+        deeper = "this clone is shallow: `git fetch --unshallow`, or `git fetch --depth 1 origin BRANCH`"
+        hint = deeper if is_shallow else "fetch it, or name another base"
+        raise InputError(f"git knows no commit {ref!r} here", hint=hint, reason="NO_BASE")
     done = _git(root, "show", f"{ref}:./{path}")
     return done.stdout if done is not None and done.returncode == 0 else None
 

@@ -5,6 +5,7 @@ Tables of other rooms (`channels`, …) are theirs to parse; an unknown table or
 
 from __future__ import annotations
 
+import posixpath
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -77,7 +78,7 @@ def parse_settings(text: str) -> Settings:
     for problem in problems:
         reader.problem(problem)
     settings = Settings(
-        versions_file=reader.optional_text("pins", "versions_file"),
+        versions_file=_versions_file(reader),
         required=tuple(_required(reader)),
         variable_aliases=reader.texts("pins", "variable_aliases", ()),
         leave_out=reader.texts("scan", "leave_out", LEAVE_OUT),
@@ -94,14 +95,27 @@ def _required(reader: _Reader) -> Iterable[RequiredSite]:
     for where, entry in reader.entries(("pins", "required")):
         path, count, shape = entry.pop("path", None), entry.pop("count", 1), entry.pop("shape", None)
         reader.leftovers(where, entry)
-        if not isinstance(path, str) or not path:
-            reader.problem(f"{where}.path: expected a path")
+        if not isinstance(path, str) or not path or (path := _plain_path(path)) is None:
+            reader.problem(f"{where}.path: expected a path inside the tree")
         elif isinstance(count, bool) or not isinstance(count, int) or count < 1:
             reader.problem(f"{where}.count: found {count!r}, expected a number from 1")
         elif shape is not None and not isinstance(shape, str):
             reader.problem(f"{where}.shape: found {shape!r}, expected a shape's name")
         else:
             yield RequiredSite(path=path, count=count, shape=shape)
+
+
+def _versions_file(reader: _Reader) -> str | None:
+    path = reader.optional_text("pins", "versions_file")
+    if path is not None and _plain_path(path) is None:
+        reader.problem(f"pins.versions_file: found {path!r}, expected a path inside the tree")
+    return None if path is None else _plain_path(path)
+
+
+def _plain_path(path: str) -> str | None:
+    """The path as a scan spells it, or None if it leaves the tree."""
+    plain = posixpath.normpath(path)
+    return None if plain.startswith(("/", "../")) or plain in {".", ".."} else plain
 
 
 def _blocked(reader: _Reader) -> Iterable[Blocked]:

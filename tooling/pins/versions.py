@@ -25,8 +25,9 @@ def parse_versions(text: str, *, path: str = "versions.json") -> dict[str, str]:
     try:
         data = json.loads(text.removeprefix("\ufeff"), object_pairs_hook=_unique, parse_constant=_no_constant)
     except (ValueError, RecursionError) as cause:
+        problem = "nested too deeply" if isinstance(cause, RecursionError) else cause
         raise InputError(
-            f"{path}: {cause}", hint='expected {"variable": {NAME: {"default": TEXT}}}', reason="BAD_VERSIONS"
+            f"{path}: {problem}", hint='expected {"variable": {NAME: {"default": TEXT}}}', reason="BAD_VERSIONS"
         ) from cause
     problems = _problems(data)
     if problems:

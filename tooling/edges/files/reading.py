@@ -23,7 +23,7 @@ def load_text(root: Path, path: str) -> SourceText:
     """
     raw = load_bytes(root, path)
     if b"\0" in raw:
-        raise InputError(f"{path}: found binary data, expected text", reason="BINARY")
+        raise InputError(f"{path}: found binary data, expected text", hint="save it as UTF-8 text", reason="BINARY")
     try:
         return SourceText(path, raw.decode())
     except UnicodeDecodeError as cause:
@@ -49,6 +49,7 @@ def load_bytes(root: Path, path: str, *, max_size_bytes: int = MAX_SIZE_BYTES) -
     if len(raw) > max_size_bytes:
         raise InputError(
             f"{path}: found more than {max_size_bytes:,} bytes, which no file with a pin has",
+            hint="leave it out in release.toml, or shorten it",
             reason="TOO_LARGE",
         )
     return raw
@@ -97,8 +98,27 @@ def check_root(root: Path) -> Path:
     """The root as an absolute real path. Raises InputError if it is no directory."""
     if not root.is_dir():
         found = "a file" if root.exists() else "nothing"
-        raise InputError(f"--root {root}: found {found}, expected a directory", reason="NO_ROOT")
-    return root.resolve()
+        raise InputError(
+            f"--root {root}: found {found}, expected a directory", hint="name the tree's top folder", reason="NO_ROOT"
+        )
+    real = root.resolve()
+    if (top := _configured_above(real)) is not None:
+        raise InputError(
+            f"--root {root}: is a part of the tree at {top}, whose release.toml speaks for it",
+            hint=f"give --root {top}, with --only for a part of its pins",
+            reason="INNER_FOLDER",
+        )
+    return real
+
+
+def _configured_above(root: Path) -> Path | None:
+    """The nearest folder above that holds a release.toml, up to the repository's top; None if root is a tree itself."""
+    folder = root
+    while not (folder / ".git").exists() and not (folder / "release.toml").exists() and folder != folder.parent:
+        folder = folder.parent
+        if (folder / "release.toml").is_file():
+            return folder
+    return None
 
 
 def _read_regular(descriptor: int, path: str, size_bytes: int) -> bytes:
@@ -106,14 +126,22 @@ def _read_regular(descriptor: int, path: str, size_bytes: int) -> bytes:
     mode = os.fstat(descriptor).st_mode
     if not stat.S_ISREG(mode):
         found = "a directory" if stat.S_ISDIR(mode) else "a device or pipe"
-        raise InputError(f"{path}: found {found}, expected a file", reason="NOT_A_FILE")
+        raise InputError(
+            f"{path}: found {found}, expected a file", hint="put the file itself there", reason="NOT_A_FILE"
+        )
     with os.fdopen(descriptor, "rb", closefd=False) as file:
         return file.read(size_bytes)
 
 
 def _unreadable(path: str, cause: OSError) -> InputError:
     if cause.errno == errno.ENOENT:
-        return InputError(f"{path}: no such file", reason="MISSING")
+        return InputError(
+            f"{path}: no such file", hint="put it back, or correct release.toml or --root", reason="MISSING"
+        )
     if cause.errno == errno.ELOOP:
-        return InputError(f"{path}: the links go in circles", reason="LINK_LOOP")
-    return InputError(f"{path}: cannot be read: {cause.strerror}", reason="UNREADABLE")
+        return InputError(
+            f"{path}: the links go in circles", hint="point the link at the file itself", reason="LINK_LOOP"
+        )
+    return InputError(
+        f"{path}: cannot be read: {cause.strerror}", hint="make it readable for this user", reason="UNREADABLE"
+    )
