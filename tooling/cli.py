@@ -23,6 +23,7 @@ INTERRUPTED = 130
 COMMANDS = {
     "bump": "move the FlashInfer pin in every file at once, or in none",
     "check": "say whether every place agrees with versions.json",
+    "image": "build the CUDA images and prove that the pin is what is inside",
 }
 """Every command, in the order in which a release goes through them; each is `tooling.commands.<name>`."""
 
