@@ -22,10 +22,12 @@ fail() {
 
 # The address that apt already takes this distribution from, and the keyring that signs it.
 debian_mirror() {
+    # shellcheck disable=SC2016
     apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -m1 -E '/debian/?$' ||
         fail "apt knows no Debian mirror; expected a line of Debian's own archive in its sources"
 }
 
+# shellcheck disable=SC1091
 codename() { (. /etc/os-release && echo "$VERSION_CODENAME"); }
 
 install_packages() {

@@ -28,13 +28,17 @@ from tooling.commands.recording import add_evidence_argument, load_pinned_tree, 
 from tooling.commands.report import Report
 from tooling.commands.terminal import Terminal
 from tooling.edges import docker_engine
-from tooling.edges.files.reading import check_root
+from tooling.edges.files.reading import check_root, load_text
+from tooling.edges.files.tree import load_optional_text
 from tooling.edges.image_layers import load_layers
+from tooling.edges.packaged_data import load_library
 from tooling.edges.private_files import private_folder
 from tooling.errors import ExitCode, InputError, ToolingError
 from tooling.evidence import Record, seal
 from tooling.findings import Finding, Severity, has_errors
 from tooling.images.bake_command import left_out_packages
+from tooling.images.bake_static import evaluate_bake
+from tooling.images.build_rules import check_bake, check_dockerfile
 from tooling.images.checks import check_image, measured_versions
 from tooling.images.facts import ImageFacts, read_facts
 from tooling.images.labels import LEFT_OUT_LABEL, PINS_LABEL, TARGET_LABEL
@@ -47,6 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument("--plan", action="store_true", help="print the effective build and build nothing")
     mode.add_argument("--doctor", action="store_true", help="only look whether a build could start")
+    mode.add_argument("--lint", action="store_true", help="only check the Dockerfiles and the bake file")
     mode.add_argument("--verify", metavar="TAG", help="prove an image that is there already")
     parser.add_argument("--bake-file", metavar="FILE", help="default: docker/docker-bake.hcl")
     parser.add_argument("--disk-gb", type=float, default=DEFAULT_DISK_GB, metavar="N",
@@ -76,6 +81,8 @@ def run(args: argparse.Namespace, terminal: Terminal) -> Report:
     inputs = load_inputs(args, terminal)
     if args.verify:
         return _verify(args, inputs, terminal)
+    if args.lint:
+        return _lint(inputs, terminal)
     with private_folder() as folder:
         options, config = make_options(args, folder, terminal)
         targets, source = load_plan(inputs, options, args.targets)
@@ -198,6 +205,23 @@ def _verify(args: argparse.Namespace, inputs: ImageInputs, terminal: Terminal) -
     )  # fmt: skip
     save_record(args, record)
     return _report([record], terminal)
+
+
+def _lint(inputs: ImageInputs, terminal: Terminal) -> Report:
+    """Our own rules, on our own reading of the bake file; no engine and no bake is asked."""
+    variables, library = inputs.tree.variables, load_library()
+    bake = load_text(inputs.root, inputs.files[0])
+    targets = evaluate_bake(bake.text, variables, path=bake.path, environ={})
+    sources = [source for target in targets if (source := load_optional_text(inputs.root, target.dockerfile))]
+    findings = check_bake(targets, path=bake.path, dockerfiles=[source.path for source in sources], variables=variables)
+    for source in sources:
+        findings += check_dockerfile(source, variables=variables, version_variable=library.variable)
+    terminal.say_findings(findings)
+    failed = has_errors(findings)
+    return Report(
+        command="image", status="fail" if failed else "pass", exit_code=ExitCode.FINDINGS if failed else ExitCode.OK,
+        findings=tuple(findings), fields={"records": []},
+    )  # fmt: skip
 
 
 def _facts(name: str, terminal: Terminal) -> ImageFacts:
