@@ -67,7 +67,7 @@ def build(
     """
     try:
         log.parent.mkdir(parents=True, exist_ok=True)
-        with log.open("w", encoding="utf-8") as kept:
+        with log.open("w", encoding="utf-8", buffering=1) as kept:
             process = subprocess.Popen(
                 [_client(), *words], cwd=root, env=dict(environ), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True,

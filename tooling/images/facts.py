@@ -116,13 +116,17 @@ def _distributions(system: FileSystem) -> Iterator[Distribution]:
 
 
 def _user(text: str, system: FileSystem) -> User:
-    """The user of a `USER` instruction: name or number, with or without a group. Empty is root."""
+    """The user of a `USER` instruction; empty is root. A group that is given stands alone."""
     name, _, group = (text or "0").partition(":")
     row = next((row for row in _rows(system, "/etc/passwd") if len(row) > 5 and name in {row[0], row[2]}), None)
     groups = [row for row in _rows(system, "/etc/group") if len(row) > 3]
     uid = int(row[2]) if row else int(name) if name.isdigit() else None
     own = group or (row[3] if row else "0")
-    gids = {int(item[2]) for item in groups if own in {item[0], item[2]} or (row and row[0] in item[3].split(","))}
+    gids = {
+        int(item[2])
+        for item in groups
+        if own in {item[0], item[2]} or (row and not group and row[0] in item[3].split(","))
+    }
     gids |= {int(own)} if own.isdigit() else set()
     return User(name=row[0] if row else name, uid=uid, gids=tuple(sorted(gids)), home=row[5] if row else "/")
 

@@ -97,7 +97,17 @@ def merge_layers(layers: Sequence[Layer]) -> FileSystem:
         if layer.removed or layer.emptied:
             merged = {path: entry for path, entry in merged.items() if not _is_hidden(path, layer)}
         merged.update((entry.path, entry) for entry in layer.entries)
+    for path in list(merged):
+        _imply_folders(merged, path)
     return FileSystem(merged)
+
+
+def _imply_folders(merged: dict[str, Entry], path: str) -> None:
+    """Some builders leave out the folders above a file; unpacking makes them, of root and readable by all."""
+    above = posixpath.dirname(path)
+    while above and above not in merged:
+        merged[above] = Entry(path=above, kind="folder", mode=0o755, uid=0, gid=0)
+        above = posixpath.dirname(above)
 
 
 def _is_hidden(path: str, layer: Layer) -> bool:
