@@ -145,9 +145,16 @@ def bumped(
     return image(moved, "release", *options, *room)
 
 
-def test_a_bump_rebuilds_flashinfers_layers_only(release: Done, bumped: Done) -> None:
+def test_a_bump_rebuilds_flashinfers_layers_only(
+    release: Done, bumped: Done, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert bumped.status == 0, bumped.text[-3000:]
     before, after = (done.records["release"]["measurements"] for done in (release, bumped))
+    cold, again = float(before["build_seconds"]), float(after["build_seconds"])
+    with capsys.disabled():
+        print(
+            f"\nfirst build {cold:.0f} s ({before['steps_cached']} steps cached), after a bump {again:.0f} s: {again / cold:.2f}"
+        )
     shared = [one for one, other in zip(before["layers"], after["layers"], strict=True) if one == other]
     rebuilt = [name for name in after["step_seconds"] if not name.startswith("[pins")]
     assert before["layers"][: len(shared)] == shared, "the layers that stay are the lower ones"
