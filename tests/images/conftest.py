@@ -106,13 +106,13 @@ def copy_checkout(target: Path) -> Path:
     return target
 
 
-def tiny_tree(target: Path, steps: str, *, base: str = BASE, version: str = "1.2.3") -> Path:
+def tiny_tree(target: Path, steps: str, *, base: str = BASE, version: str = "1.2.3", repository: str = "") -> Path:
     """A tree whose one target `tiny` is the base with those steps: seconds to build, and a proof that finds much."""
     files = {
         "versions.json": json.dumps({"variable": {"FLASHINFER_VERSION": {"default": version}}}, indent=2) + "\n",
         "docker/docker-bake.hcl": (
             'target "tiny" {\n  dockerfile = "docker/Dockerfile"\n  args = { FLASHINFER_VERSION = FLASHINFER_VERSION }\n'
-            f'  tags = ["tiny-{target.name.lower()}:${{FLASHINFER_VERSION}}"]\n  labels = {{ "{LABEL}" = "built" }}\n}}\n'
+            f'  tags = ["{repository or f"tiny-{target.name.lower()}"}:${{FLASHINFER_VERSION}}"]\n  labels = {{ "{LABEL}" = "built" }}\n}}\n'
         ),
         "docker/Dockerfile": f"ARG FLASHINFER_VERSION={version}\nFROM {base}\nARG FLASHINFER_VERSION\n{steps}\n",
     }

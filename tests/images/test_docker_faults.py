@@ -9,13 +9,14 @@ import socket
 import subprocess
 import threading
 import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
-from tests.images.conftest import Image, build_image, command, load_records, tiny_tree
+from tests.images.conftest import ROOT, Image, build_image, command, load_records, tiny_tree
 from tooling.edges import docker_engine
 from tooling.edges.image_layers import CHUNK_BYTES, overlay_folders, read_archive, read_overlay_folder
 from tooling.images.filesystem import merge_layers
@@ -179,6 +180,57 @@ def test_pins_that_change_during_the_build_are_told_and_the_record_names_the_old
     assert "the pins changed during the build" in text
     assert record["flashinfer_version"] == "1.2.3"
     assert "PINS_MOVED" in {item["reason"] for item in record["findings"]}
+
+
+@pytest.fixture
+def registry(engine: None, tmp_path: Path) -> Iterator[str]:
+    """A registry on loopback, which an engine trusts without certificates."""
+    subprocess.run(["bash", str(ROOT / "ci/engine.sh"), "registry"], check=True, capture_output=True)
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    config = tmp_path / "registry.yml"
+    config.write_text(
+        f"version: 0.1\nstorage: {{filesystem: {{rootdirectory: {tmp_path}/registry}}}}\nhttp: {{addr: 127.0.0.1:{port}}}\n"
+    )
+    process = subprocess.Popen(
+        ["docker-registry", "serve", str(config)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    for _ in range(100):
+        with socket.socket() as client:
+            if client.connect_ex(("127.0.0.1", port)) == 0:
+                break
+        time.sleep(0.1)
+    yield f"127.0.0.1:{port}"
+    process.terminate()
+    process.wait(10)
+
+
+PASSING = (
+    "RUN mkdir -p /x/site-packages/flashinfer_python-1.2.3.dist-info && "
+    "printf 'Name: flashinfer-python\\nVersion: 1.2.3\\n' > /x/site-packages/flashinfer_python-1.2.3.dist-info/METADATA && "
+    "ln -s /bin/true /usr/bin/ninja\n"
+    "ENV HOME=/tmp\nUSER 10001"
+)
+
+
+def test_an_image_is_pushed_once_it_is_proved_and_only_then(
+    image: Image, base: str, registry: str, tmp_path: Path
+) -> None:
+    name = f"{registry}/tiny"
+    good = tiny_tree(tmp_path / "good", PASSING, repository=name)
+    done = image(good, *QUICK, "--push")
+    assert (done.status, done.records["tiny"]["status"]) == (0, "pass"), done.text
+    assert str(done.records["tiny"]["manifest_digest"]).startswith("sha256:")
+    bad = tiny_tree(tmp_path / "bad", "USER root", repository=f"{registry}/other")
+    assert image(bad, *QUICK, "--push").status == 4
+    listed = json.loads(urllib.request.urlopen(f"http://{registry}/v2/_catalog").read())
+    assert listed == {"repositories": ["tiny"]}
+    derived = tiny_tree(tmp_path / "derived", "USER 10001", base=f"{name}:1.2.3")
+    missing = tiny_tree(tmp_path / "missing", "USER 10001", base=f"{name}:9.9.9")
+    subprocess.run(["docker", "rmi", f"{name}:1.2.3"], check=True, capture_output=True)
+    found = [image(tree, "--doctor", "--disk-gb", "0.1").text for tree in (derived, missing)]
+    assert "its registry has it" in found[0]
+    assert f"the base image {name}:9.9.9 is in no engine or registry here" in found[1]
 
 
 def test_both_ways_of_reading_an_image_see_the_same(base: str, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tooling.edges.environment import load_environment
 from tooling.errors import EdgeError, InputError
 from tooling.images.facts import ImageConfig
 
@@ -20,7 +21,7 @@ TIMEOUT_S = 600
 
 @contextmanager
 def connect() -> Iterator[DockerClient]:
-    """A client of the engine that the environment or the current docker context names.
+    """A client of the engine that docker's own command line would use: DOCKER_HOST, else the docker context.
 
     Raises:
         EdgeError: no engine answers; also when it goes away while the block runs.
@@ -32,7 +33,7 @@ def connect() -> Iterator[DockerClient]:
 
     client = None
     try:
-        client = docker.from_env(timeout=TIMEOUT_S)
+        client = _open()
         client.ping()
         yield client
     except docker.errors.NotFound as cause:
@@ -48,6 +49,25 @@ def connect() -> Iterator[DockerClient]:
     finally:
         if client is not None:
             client.close()
+
+
+def _open() -> DockerClient:
+    from docker.context import ContextAPI  # noqa: PLC0415  # as above
+
+    import docker  # noqa: PLC0415  # as above
+
+    environ = load_environment()
+    if environ.get("DOCKER_HOST"):
+        return docker.from_env(timeout=TIMEOUT_S)
+    context = ContextAPI.get_context(environ.get("DOCKER_CONTEXT") or None)
+    if context is None:
+        raise EdgeError(f"there is no docker context {environ.get('DOCKER_CONTEXT')}", reason="NO_ENGINE")
+    return docker.DockerClient(
+        base_url=context.Host,
+        tls=getattr(context, "TLSConfig", None) or False,
+        timeout=TIMEOUT_S,
+        use_ssh_client=str(context.Host).startswith("ssh://"),
+    )
 
 
 def load_config(client: DockerClient, name: str) -> ImageConfig:
