@@ -19,11 +19,28 @@ LOGS = {
     "disk after a conflict": (f"{UV_CONFLICT}\n#15 9 write /x: no space left on device", "INFRA_DISK", "world"),
     "conflict": (UV_CONFLICT, "VERSION_CONFLICT", "finding"),
     "pip's conflict": ("#9 3.2 ERROR: ResolutionImpossible: for help visit", "VERSION_CONFLICT", "finding"),
+    "no wheel at that version": (
+        ("#9 1 error: No solution found when resolving dependencies\n#9 1   cause: Because there is no version of "
+        "flashinfer-cubin==0.6.14 and you require flashinfer-cubin==0.6.14, we can conclude that your requirements are "
+        "unsatisfiable."),
+        "PACKAGE_MISSING", "finding",
+    ),
+    "no such package": (
+        ("#9 1 error: No solution found when resolving dependencies\n#9 1   cause: Because flashinfer-jit-cache was not "
+        "found in the package registry and you require flashinfer-jit-cache==0.6.13"),
+        "PACKAGE_MISSING", "finding",
+    ),
+    "companion": (
+        ("#9 1 error: No solution found when resolving dependencies\n#9 1   cause: Because flashinfer-python==0.6.13 "
+        "depends on one of:\n#9 1          apache-tvm-ffi>=0.1.6,<0.1.8\n#9 1       And because you require "
+        "apache-tvm-ffi==0.1.1, we can conclude that your requirements are unsatisfiable."),
+        "VERSION_CONFLICT", "finding",
+    ),
     "missing": (
         "#9 1.2   ╰─▶ Because flashinfer-cubin was not found in the package registry and you require it",
         "PACKAGE_MISSING", "finding",
     ),
-    "no such version": ("#9 1.2  Because there is no version of flashinfer-cubin==0.6.14 and", "PACKAGE_MISSING", "finding"),
+    "no such version": ("#9 1.2 ERROR: No matching distribution found for flashinfer-cubin==0.6.14", "PACKAGE_MISSING", "finding"),
     "404": ("#9 1.2 HTTP status client error (404 Not Found) for url (https://x/y)", "PACKAGE_MISSING", "finding"),
     "hash": ("#9 9.1   x Hash mismatch for `flashinfer-python==0.6.13`", "WHEEL_HASH", "finding"),
     "tag": ("#14 0.9 warning: Could not find remote branch\n#14 0.9 fatal: Remote branch v0.9 not found in upstream origin",
@@ -49,6 +66,12 @@ def test_a_log_gives_its_cause(log: str, reason: str, kind: str) -> None:
     assert (cause.reason, cause.kind) == (reason, kind)
     assert cause.line
     assert cause.line in log
+
+
+def test_after_a_resolvers_headline_the_explanation_is_on_top() -> None:
+    assert classify_failure(LOGS["companion"][0].splitlines()).line.startswith(
+        "cause: Because flashinfer-python==0.6.13"
+    )
 
 
 def test_the_first_compiler_error_is_on_top() -> None:

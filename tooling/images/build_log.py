@@ -65,17 +65,19 @@ _RULES = (
           r"exit code: 137|\bKilled signal terminated program|out of memory|Cannot allocate memory"),
     _rule("BASE_IMAGE_MISSING", "world", "the base image is not to be had", "name another with --base-image",
           r"manifest unknown|failed to resolve source metadata|pull access denied|(?:manifest|image).*: not found"),
+    _rule("PACKAGE_MISSING", "finding", "the index has no such package or version",
+          "give the index that has it with --index-config FILE",
+          r"was not found in the (?:package registry|provided)"
+          r"|there is no version of (\S+) and you require \1(?:[\s,]|$)"
+          r"|No matching distribution found|Could not find a version that satisfies"
+          r"|404 Client Error|HTTP status client error \(404"),
     _rule("VERSION_CONFLICT", "finding", "the pins contradict each other", "`nox -s bump` says which companions fit",
-          r"No solution found when resolving|ResolutionImpossible|conflicting dependencies|are incompatible"
+          r"No solution found when resolving|(?:^|cause: |─▶ )Because |ResolutionImpossible"
+          r"|conflicting dependencies|are incompatible"
           r"|requirements are unsatisfiable|Cannot install .* because these package versions"),
     _rule("WHEEL_HASH", "finding", "a wheel has another hash than the one that the bump recorded",
           "find out who changed it before anything else; `nox -s bump` records hashes",
           r"Hash mismatch for|HASHES FROM THE REQUIREMENTS|hash mismatch"),
-    _rule("PACKAGE_MISSING", "finding", "the index has no such package or version",
-          "give the index that has it with --index-config FILE",
-          r"was not found in the (?:package registry|provided)|there (?:is|are) no versions? of"
-          r"|No matching distribution found|Could not find a version that satisfies"
-          r"|404 Client Error|HTTP status client error \(404"),
     _rule("TAG_MISSING", "finding", "FlashInfer's repository has no such tag", "is the release tagged yet?",
           r"Remote branch \S+ not found"),
     _rule("BUILD_TOOLCHAIN", "finding", "the compiler of the base image is too old, or missing",
@@ -93,6 +95,8 @@ _RULES = (
           r"|status (?:server )?error \(5\d\d|Failed to fetch|unable to access '"
           r"|Max retries exceeded|TLS handshake timeout"),
 )  # fmt: skip
+_HEADLINE = re.compile(r"No solution found when resolving|ResolutionImpossible", re.IGNORECASE)
+"""Resolvers say this first, for a package that is missing too; what follows says why."""
 _ORDER = {rule.reason: number for number, rule in enumerate(_RULES)}
 _FAILED_STEP = re.compile(r"^(?:ERROR: )?(?:failed to solve|process \"|executor failed|error: failed).*", re.IGNORECASE)
 
@@ -114,8 +118,15 @@ def classify_failure(lines: Iterable[str]) -> Cause:
         return Cause(reason="BUILD_FAILED", kind="finding", sentence="a step of the build failed", line=last.strip(),
                      hint="the whole log is beside the record")  # fmt: skip
     world = [item for item in found if _ORDER[item[0].reason] < 3]
-    rule, line = world[0] if world else found[0]
+    rule, line = world[0] if world else _first_reason(found)
     return Cause(reason=rule.reason, kind=rule.kind, sentence=rule.sentence, line=line, hint=rule.hint)
+
+
+def _first_reason(found: list[tuple[_Rule, str]]) -> tuple[_Rule, str]:
+    """The first cause; after a resolver's headline, the first line that explains it."""
+    if _HEADLINE.search(found[0][1]):
+        return next((item for item in found[1:] if item[0].reason in {"PACKAGE_MISSING", "VERSION_CONFLICT"}), found[0])
+    return found[0]
 
 
 def parse_steps(lines: Iterable[str]) -> Steps:
