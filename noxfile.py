@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
+from glob import glob
 from pathlib import Path
 
 import nox
@@ -63,6 +64,12 @@ def outdated(session: nox.Session) -> None:
     tooling(session, "outdated")
 
 
+@nox.session(default=False)
+def image(session: nox.Session) -> None:
+    """Build the CUDA images and prove that the pin is what is inside: `nox -s image -- release --plan`."""
+    tooling(session, "image")
+
+
 @nox.session
 def tests(session: nox.Session) -> None:
     """Run the tests: `nox -s tests -- -k bump --run-online`."""
@@ -97,3 +104,6 @@ def lint(session: nox.Session) -> None:
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
     session.run("mypy")
+    session.run("hadolint", "docker/Dockerfile", "docker/Dockerfile.nightly_torch")
+    session.run("shellcheck", *glob("ci/*.sh"), *glob("docker/*.sh"))
+    session.run("python", "-m", "tooling", "image", "--lint")

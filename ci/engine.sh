@@ -3,6 +3,7 @@
 # as a plugin, and a base image that stands for the CUDA base. Each step is left alone where it is done already.
 # usage: ci/engine.sh up           install and start the engine, unless one answers
 #        ci/engine.sh base TAG     make the base image, unless there is one of that name
+#        ci/engine.sh registry     install a registry's program, for tests that push
 #        ci/engine.sh tidy         remove what the tests built and bound the build cache
 #        ci/engine.sh down         tidy, then stop the engine if this script started it
 set -euo pipefail
@@ -22,15 +23,17 @@ fail() {
 
 # The address that apt already takes this distribution from, and the keyring that signs it.
 debian_mirror() {
+    # shellcheck disable=SC2016
     apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -m1 -E '/debian/?$' ||
         fail "apt knows no Debian mirror; expected a line of Debian's own archive in its sources"
 }
 
+# shellcheck disable=SC1091
 codename() { (. /etc/os-release && echo "$VERSION_CODENAME"); }
 
 install_packages() {
     local missing=()
-    for package in docker.io debootstrap iptables ca-certificates; do
+    for package in "$@"; do
         dpkg-query -W -f '${Status}' "$package" 2> /dev/null | grep -q 'install ok installed' || missing+=("$package")
     done
     [ ${#missing[@]} -gt 0 ] || return 0
@@ -137,9 +140,10 @@ stop_engine() {
 }
 
 case "${1:-}" in
-    up) install_packages && install_buildx && start_engine ;;
+    up) install_packages docker.io debootstrap iptables ca-certificates && install_buildx && start_engine ;;
+    registry) install_packages docker-registry ;;
     base) [ $# -eq 2 ] || fail "usage: ci/engine.sh base TAG"; make_base "$2" ;;
     tidy) tidy ;;
     down) tidy; stop_engine ;;
-    *) fail "usage: ci/engine.sh up | base TAG | tidy | down" ;;
+    *) fail "usage: ci/engine.sh up | base TAG | registry | tidy | down" ;;
 esac

@@ -29,6 +29,7 @@ COMMANDS = {
     "outdated": "say whether a newer release could be taken",
     "probe": "read what a release can do, from its wheel, without installing it",
     "capabilities": "show what releases can do, their faults, and how to warm up",
+    "image": "build the CUDA images and prove that the pin is what is inside",
 }
 """Every command, in the order in which a release goes through them; each is `tooling.commands.<name>`."""
 

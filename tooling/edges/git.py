@@ -35,6 +35,12 @@ def load_commit_time(root: Path) -> datetime | None:
     return None if answer is None else datetime.fromtimestamp(int(answer), tz=UTC)
 
 
+def load_origin(root: Path) -> str | None:
+    """The address of the remote `origin` as git has it, credentials included; None without one."""
+    answer = _ask(root, "remote", "get-url", "origin")
+    return answer.strip() or None if answer is not None else None
+
+
 def list_files(root: Path) -> list[str] | None:
     """The files below root that git tracks or does not ignore, relative to root; None where git cannot tell."""
     answer = _ask(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate")
