@@ -23,6 +23,7 @@ INTERRUPTED = 130
 COMMANDS = {
     "bump": "move the FlashInfer pin in every file at once, or in none",
     "check": "say whether every place agrees with versions.json",
+    "gsm8k": "start a server, evaluate it, tell crash from slow start from wrong answers",
 }
 """Every command, in the order in which a release goes through them; each is `tooling.commands.<name>`."""
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import difflib
 import hashlib
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
-
-import yaml
+from itertools import zip_longest
+from typing import Literal
 
 from tooling.errors import InputError
 from tooling.findings import Finding, Severity
 from tooling.gsm8k.fields import Fields
 from tooling.gsm8k.prompts import STOP
+from tooling.gsm8k.yaml_text import parse_yaml
 
 DEFAULT_STARTUP_MAX_WAIT_SECONDS = 1200
 """Twice what harnesses used before autotuning; a cold start of a large model tunes for minutes."""
@@ -105,7 +105,7 @@ def parse_config(text: str, *, path: str, strict: bool = False) -> ParsedConfig:
     Raises:
         InputError: not YAML, or any number of wrong keys and values, all named at once by their key paths.
     """
-    values = _load_yaml(text, path)
+    values = parse_yaml(text, path=path)
     fields = Fields(values)
     config = _read(fields, name=_subject(path), sha256=hashlib.sha256(text.encode()).hexdigest())
     findings = [*_check_unknown(fields, path), *_check_loose(config, path)]
@@ -123,7 +123,7 @@ def parse_config(text: str, *, path: str, strict: bool = False) -> ParsedConfig:
 
 def option_value(words: Sequence[str], option: str) -> str | None:
     """The first value that a command line gives to an option, as `--option value` or `--option=value`."""
-    for word, following in zip(words, [*words[1:], ""], strict=True):
+    for word, following in zip_longest(words, words[1:], fillvalue=""):
         if word == option:
             return following or None
         if word.startswith(option + "="):
@@ -151,7 +151,7 @@ def _read(fields: Fields, *, name: str, sha256: str) -> Config:
         sha256=sha256,
         model_name=model_name,
         served_model_name=fields.text("served_model_name")
-        or option_value(args or (), "--served-model-name")
+        or option_value(command or args or (), "--served-model-name")
         or model_name,
         server_command=command,
         server_args=args,
@@ -288,24 +288,3 @@ def _finding(path: str, detail: str, *, reason: str, severity: Severity = Severi
 def _subject(path: str) -> str:
     stem = re.sub(r"\.ya?ml$", "", path.replace("\\", "/").rsplit("/", 1)[-1])
     return re.sub(r"[^A-Za-z0-9._-]+", "-", stem).strip("-.") or "config"
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML in which a key that stands twice is an error, not a silent choice of the last."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        for key in keys:
-            if keys.count(key) > 1:
-                raise yaml.MarkedYAMLError(problem=f"the key {key!r} stands twice", problem_mark=node.start_mark)
-        return super().construct_mapping(node, deep=deep)
-
-
-def _load_yaml(text: str, path: str) -> Mapping[str, object]:
-    try:
-        values = yaml.load(text, Loader=_Loader)  # noqa: S506  # a SafeLoader
-    except (yaml.YAMLError, RecursionError, TypeError) as cause:
-        raise InputError(f"{path}: is not YAML: {' '.join(str(cause).split())}", reason="UNPARSABLE") from cause
-    if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):
-        raise InputError(f"{path}: found {type(values).__name__}, expected names with values", reason="BAD_CONFIG")
-    return values

@@ -87,6 +87,15 @@ def show_variables(variables: Mapping[str, str]) -> dict[str, str]:
     return {name: BLANK if _SECRET.search(name) else _USER_INFO.sub(BLANK, value) for name, value in variables.items()}
 
 
+def hide_secrets(text: str, variables: Mapping[str, str], *keys: str | None) -> str:
+    """The text without the values of secret variables and without those keys; servers print their arguments."""
+    secrets = [value for name, value in variables.items() if _SECRET.search(name)] + [key for key in keys if key]
+    for secret in secrets:
+        if len(secret) >= 6:  # shorter ones are words that stand in any log
+            text = text.replace(secret, BLANK)
+    return text
+
+
 def _argv(config: Config, port: int) -> tuple[str, ...]:
     values = {"{port}": str(port), "{model}": config.model_name, "{host}": "127.0.0.1"}
     if config.server_command is not None:

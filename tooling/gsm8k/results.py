@@ -10,11 +10,22 @@ from typing import Literal
 
 from tooling.gsm8k.comparison import Comparison
 from tooling.gsm8k.config import Config
-from tooling.gsm8k.items import Problem
+from tooling.gsm8k.items import Problem, parse_problems, select_questions, select_shots
 from tooling.gsm8k.judgement import measure_precision
 from tooling.gsm8k.prompts import render_prompt
 from tooling.gsm8k.score import Answered, Counts, Verdict, count, measure_speed
 from tooling.gsm8k.watchdog import Stop
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawData:
+    """The texts of the two files, as they were read, and where from."""
+
+    source: str
+    test: str
+    train: str
+    test_sha256: str
+    train_sha256: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +75,21 @@ class Run:
 
     def verdicts(self, rule: Literal["flexible", "strict"]) -> dict[str, Verdict]:
         return {answer.problem.id: answer.verdict(rule) for answer in self.answers}
+
+
+def plan_data(config: Config, raw: RawData) -> DataSet:
+    """The questions and shots of a configuration. Raises InputError as `items` does."""
+    test = parse_problems(raw.test, path=f"{raw.source}: test.jsonl")
+    questions = select_questions(test, config.num_questions, order=config.slice, seed=config.slice_seed)
+    train = parse_problems(raw.train, path=f"{raw.source}: train.jsonl")
+    return DataSet(
+        source=raw.source,
+        test_sha256=raw.test_sha256,
+        train_sha256=raw.train_sha256,
+        available=len(test),
+        questions=questions,
+        shots=select_shots(train, config.num_fewshot, asked=questions),
+    )
 
 
 def conditions(config: Config, data: DataSet) -> dict[str, object]:

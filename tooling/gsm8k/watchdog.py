@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import assert_never
 
 from tooling.gsm8k.causes import Death
+
+_IN_USE = re.compile(r"address (?:is )?already in use|port \d+ is (?:already )?in use|errno 98", re.IGNORECASE)
 
 
 class Ask(StrEnum):
@@ -101,6 +104,13 @@ def next_step(watch: StartWatch, event: Event, now: float) -> tuple[StartWatch, 
     if watch.asking or isinstance(event, NotYet | Listed):
         return watch, Ask.WAIT
     return replace(watch, asking=True), Ask.COMPLETION if watch.listed else Ask.MODELS
+
+
+def refine_stop(stop: Stop, cause: str | None) -> Stop:
+    """The stop, with the reason PORT_IN_USE where a server died because another one took its port meanwhile."""
+    if stop.reason == "SERVER_CRASHED" and cause is not None and _IN_USE.search(cause):
+        return Stop(reason="PORT_IN_USE", detail=f"{stop.detail}: {cause}")
+    return stop
 
 
 def _ended(death: Death, seconds: float) -> Stop:
