@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -87,8 +88,9 @@ class Stage:
     def _start_and_ask(self, server: Server, launch: Launch, cache: Literal["cold", "warm", "unknown"]) -> Run:
         check_port(launch)
         log = LogFollower(self.log_path, offset=self.log_path.stat().st_size)
+        started = time.monotonic()
         server.start()
-        run = self._run(server.poll, log, cache, self.config.startup_max_wait_s)
+        run = self._run(server.poll, log, cache, started=started, budget_s=self.config.startup_max_wait_s)
         if isinstance(server, ContainerServer) and run.answers and self.facts.flashinfer_version is None:
             version = server.find_flashinfer(load_library().main_package)
             self._know_flashinfer((version, "package metadata in the container") if version else None)
@@ -99,7 +101,7 @@ class Stage:
             self.facts = replace(self.facts, flashinfer_version=found[0], flashinfer_known_by=found[1])
 
     def _ask_running(self) -> Run:
-        run = self._run(lambda: None, None, "unknown", RUNNING_BUDGET_S)
+        run = self._run(lambda: None, None, "unknown", started=time.monotonic(), budget_s=RUNNING_BUDGET_S)
         return replace(run, startup_s=None)
 
     def _run(
@@ -107,6 +109,8 @@ class Stage:
         poll: Callable[[], Death | None],
         log: LogFollower | None,
         cache: Literal["cold", "warm", "unknown"],
+        *,
+        started: float,
         budget_s: float,
     ) -> Run:
         shots, questions = self.data.shots, self.data.questions
@@ -122,7 +126,7 @@ class Stage:
         showing = Showing(self.terminal, total=len(prompts), budget_s=budget_s, is_correct=is_correct)
         lines = log or LogFollower(Path("/dev/null"))
         try:
-            seconds, stop, done = drive(self._start_then_ask(prompts, poll, lines, showing, budget_s))
+            seconds, stop, done = drive(self._start_then_ask(prompts, poll, lines, showing, started=started, budget_s=budget_s))
         finally:
             showing.close()
         lines.finish()
@@ -136,6 +140,8 @@ class Stage:
         poll: Callable[[], Death | None],
         log: LogFollower,
         showing: Showing,
+        *,
+        started: float,
         budget_s: float,
     ) -> tuple[float, Stop | None, Evaluated | None]:
         client = self._make_client()
@@ -147,6 +153,7 @@ class Stage:
                 poll=poll,
                 log=log,
                 expected=self.config.served_model_name,
+                started=started,
                 budget_s=budget_s,
                 progress=showing,
             )

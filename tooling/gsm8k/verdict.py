@@ -61,7 +61,9 @@ def check_data(config: Config, data: DataSet) -> list[Finding]:
 
 def _judge_run(run: Run, config: Config, number: int) -> list[Finding]:
     if run.stop is None:
-        return check_score(run.counts(config.answer), config)
+        found = check_score(run.counts(config.answer), config)
+        # The second run is over the same questions: what its gate can see has been said.
+        return found if number == 0 else [finding for finding in found if finding.severity is Severity.ERROR]
     if run.stop.reason in WORLD_REASONS:
         return []
     cause = f"{run.cause}: " if run.cause else ""

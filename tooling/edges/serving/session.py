@@ -72,11 +72,11 @@ async def wait_until_ready(
     poll: Callable[[], Death | None],
     log: LogFollower,
     expected: str,
+    started: float,
     budget_s: float,
     progress: Progress,
 ) -> tuple[float, Stop | None]:
-    """Seconds until the server is ready, or until it was given up with the reason."""
-    started = time.monotonic()
+    """Seconds from `started` until the server is ready, or until it was given up with the reason."""
     watch = StartWatch(started=started, budget_s=budget_s, expected=expected)
     question: asyncio.Task[Event] | None = None
     try:
