@@ -1,6 +1,6 @@
 """A small OpenAI-compatible server that misbehaves as its command line says; run as a program, or in a thread.
 
-    python programmable_server.py --port 8000 --model tiny [--fault NAME] [--after N] [--ready-after SECONDS] …
+python programmable_server.py --port 8000 --model tiny [--fault NAME] [--after N] [--ready-after SECONDS] …
 """
 
 from __future__ import annotations
@@ -151,7 +151,9 @@ def main() -> None:
     parser.add_argument("--answers", help="a JSON file: question to completion")
     parser.add_argument("--second-answers", help="what it answers from its second start on (a changed cache)")
     parser.add_argument("--say", action="append", default=[], help="a line for the log")
-    parser.add_argument("--orphan", help="starts a child in a session of its own, which ignores SIGTERM; its id goes there")
+    parser.add_argument(
+        "--orphan", help="starts a child in a session of its own, which ignores SIGTERM; its id goes there"
+    )
     args = parser.parse_args()
     for line in args.say:
         print(line, flush=True)

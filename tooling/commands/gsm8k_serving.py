@@ -126,7 +126,9 @@ class Stage:
         showing = Showing(self.terminal, total=len(prompts), budget_s=budget_s, is_correct=is_correct)
         lines = log or LogFollower(Path("/dev/null"))
         try:
-            seconds, stop, done = drive(self._start_then_ask(prompts, poll, lines, showing, started=started, budget_s=budget_s))
+            seconds, stop, done = drive(
+                self._start_then_ask(prompts, poll, lines, showing, started=started, budget_s=budget_s)
+            )
         finally:
             showing.close()
         lines.finish()

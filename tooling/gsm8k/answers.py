@@ -8,8 +8,7 @@ from decimal import Decimal
 _NUMBER = re.compile(
     r"""
     (?: (?<![\w.)\]%]) (?P<minus>[-\u2212\u2012\u2013]) )?  # a sign, not the minus between two terms
-    [$\u20ac\u00a3]?
-    (?P<inner>[-\u2212])?                                     # $-5, which some models write
+    (?: [$\u20ac\u00a3] (?P<inner>[-\u2212])? )?             # $5; $-5, which some models write
     (?P<digits> [0-9]{1,3}(?:,[0-9]{3})+(?![0-9]) | [0-9]+ )? # 1,234,567 or 1234567
     (?P<fraction> \.[0-9]+ )?
     """,

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import docker
 import requests
 from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from docker.types import DeviceRequest
 
+import docker
 from tooling.edges.serving.leash import Leash
 from tooling.edges.serving.reaping import GRACE_S
 from tooling.errors import EdgeError, InputError
