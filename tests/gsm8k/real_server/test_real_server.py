@@ -19,7 +19,6 @@ import yaml
 from tests.gsm8k.programmable_server import Behaviour, running
 from tests.gsm8k.real_server.conftest import ROOT, RealServer
 from tooling import cli
-from tooling.edges.serving.reaping import find_marked
 from tooling.evidence import parse_record
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(1800)]
@@ -146,4 +145,3 @@ def test_nothing_survives_a_stage_that_is_killed(tmp_path: Path, real_server: Re
     while processes_of(real_server.model) and time.monotonic() < deadline:
         time.sleep(0.2)
     assert processes_of(real_server.model) == []
-    assert find_marked("") == set()
