@@ -34,7 +34,7 @@ from tooling.evidence import Record, Status, parse_record, seal
 from tooling.findings import Finding, Severity
 from tooling.gsm8k.comparison import Baseline, check_conditions, parse_baseline
 from tooling.gsm8k.config import Config, ParsedConfig, parse_config, parse_location
-from tooling.gsm8k.launch import Launch, plan_launch, show_variables, show_words
+from tooling.gsm8k.launch import Launch, plan_launch, show_address, show_variables, show_words
 from tooling.gsm8k.report import render_comparison, render_plan, render_report, render_run
 from tooling.gsm8k.results import (
     DataSet,
@@ -151,7 +151,7 @@ def _make_stage(args: argparse.Namespace, asked: _Asked, launch: Launch | None, 
         terminal=terminal,
         facts=ServerFacts(
             kind="url" if launch is None else "image" if args.image else "process",
-            url=show_words([url]).strip("'"),
+            url=show_address(url),
             model=config.served_model_name,
             command=show_words(launch.argv) if launch else None,
             env=show_variables(launch.env) if launch else {},

@@ -16,6 +16,7 @@ VERSION_CHECK_OFF = "FLASHINFER_DISABLE_VERSION_CHECK"
 DEFAULT_PORT = 8000
 """Where vLLM and `transformers serve` listen when nobody tells them."""
 BLANK = "***"
+_HOLE = "-BLANK-"  # stands for BLANK while words are quoted, since a shell would want quotes round the stars
 
 _SECRET = re.compile(r"TOKEN(?!S|IZER)|(?<!SEP)KEY|SECRET|PASSW|CREDENTIAL|AUTH(?!OR)|COOKIE", re.IGNORECASE)
 _SECRET_OPTION = re.compile(r"--?[\w-]*(?:api-?key|hf-?token|token|password|secret)", re.IGNORECASE)
@@ -74,12 +75,17 @@ def show_words(words: Sequence[str]) -> str:
     for word in words:
         option, equals, _ = word.partition("=")
         if shown and _SECRET_OPTION.fullmatch(shown[-1]):
-            shown.append(BLANK)
+            shown.append(_HOLE)
         elif equals and _SECRET_OPTION.fullmatch(option):
-            shown.append(f"{option}={BLANK}")
+            shown.append(f"{option}={_HOLE}")
         else:
-            shown.append(_USER_INFO.sub(BLANK, word))
-    return shlex.join(shown).replace(shlex.quote(BLANK), BLANK)
+            shown.append(_USER_INFO.sub(_HOLE, word))
+    return shlex.join(shown).replace(_HOLE, BLANK)
+
+
+def show_address(url: str) -> str:
+    """The address without a user and password in it."""
+    return _USER_INFO.sub(BLANK, url)
 
 
 def show_variables(variables: Mapping[str, str]) -> dict[str, str]:
