@@ -22,7 +22,7 @@ LINE = '{"question": "q", "answer": "#### 1"}\n'
 class Quiet(http.server.SimpleHTTPRequestHandler):
     asked: list[str]
 
-    def log_message(self, format: str, *args: object) -> None: ...
+    def log_message(self, *args: object) -> None: ...
 
 
 @pytest.fixture

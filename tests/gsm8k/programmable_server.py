@@ -41,7 +41,7 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     behaviour: ClassVar[Behaviour]
 
-    def log_message(self, format: str, *args: object) -> None: ...
+    def log_message(self, *args: object) -> None: ...
 
     def do_GET(self) -> None:
         ready = time.monotonic() - self.behaviour.started >= self.behaviour.ready_after

@@ -20,7 +20,7 @@ from tooling.edges.serving.logs import LogFollower
 from tooling.edges.serving.ports import is_port_taken
 from tooling.edges.serving.process import ProcessServer
 from tooling.edges.serving.session import Evaluated, Server, drive, evaluate, wait_until_ready
-from tooling.errors import EdgeError
+from tooling.errors import EdgeError, ToolingError
 from tooling.gsm8k.causes import LAST_LINES, Death, find_cause, find_progress
 from tooling.gsm8k.config import Config
 from tooling.gsm8k.judgement import allowed_lost
@@ -81,7 +81,11 @@ class Stage:
             mounts=self.config.mounts,
             log_path=self.log_path,
         )
-        image = server.load_facts()
+        try:
+            image = server.load_facts()
+        except ToolingError:
+            server.close()
+            raise
         self.facts = replace(self.facts, image_id=image.id, manifest_digest=image.manifest_digest)
         return server
 

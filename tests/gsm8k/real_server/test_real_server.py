@@ -39,9 +39,13 @@ def load(tmp_path: Path) -> dict[str, Any]:
     return record
 
 
+def _list_processes() -> list[str]:
+    done = subprocess.run(["ps", "-ww", "-eo", "pid,args"], capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()
+
+
 def processes_of(model: Path) -> list[str]:
-    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
-    return [line for line in listed.splitlines() if str(model) in line and "serve" in line]
+    return [line for line in _list_processes() if f"serve {model}" in line]
 
 
 def test_a_tiny_model_scores_what_it_learnt_and_a_restart_changes_nothing(
@@ -84,9 +88,8 @@ def test_a_server_killed_in_mid_run_is_not_wrong_answers(tmp_path: Path, real_se
             if log.is_file() and log.read_text(errors="replace").count("/v1/completions") >= 4:
                 break
             time.sleep(0.05)
-        for line in subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True).stdout.splitlines():
-            if str(real_server.model) in line and "serve" in line:
-                os.kill(int(line.split()[0]), signal.SIGKILL)
+        for line in processes_of(real_server.model):
+            os.kill(int(line.split()[0]), signal.SIGKILL)
 
     killer = threading.Thread(target=kill_when_asked)
     killer.start()

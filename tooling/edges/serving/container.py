@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -77,10 +78,12 @@ class ContainerServer:
             if self._container is None:
                 self._container = self._client.containers.create(self._image, **self._options())
                 self._leash = Leash("container", str(self._container.id), environ=self._environ)
-            stream = self._container.attach(stream=True, logs=False, stdout=True, stderr=True)
+            since = time.time()
+            self._container.start()
+            # A container that starts again has its earlier lines too; they are in the file already.
+            stream = self._container.logs(stream=True, follow=True, since=since)
             self._logger = threading.Thread(target=self._copy_log, args=(stream,), daemon=True)
             self._logger.start()
-            self._container.start()
         except _ENGINE_FAULTS as cause:
             raise _fault(f"{self._image}: the server's container cannot be started", cause) from cause
 
@@ -153,9 +156,12 @@ class ContainerServer:
         return "nvidia" in (info.get("Runtimes") or {}) or bool(info.get("DiscoveredDevices"))
 
     def _copy_log(self, stream: Any) -> None:
-        with suppress(*_ENGINE_FAULTS, ValueError), self._log_path.open("ab", buffering=0) as log:
-            for chunk in stream:
-                log.write(chunk)
+        try:
+            with suppress(*_ENGINE_FAULTS, ValueError), self._log_path.open("ab", buffering=0) as log:
+                for chunk in stream:
+                    log.write(chunk)
+        finally:
+            stream.close()
 
 
 def _connect() -> Any:
