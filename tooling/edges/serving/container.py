@@ -167,10 +167,18 @@ class ContainerServer:
 def _connect() -> Any:
     try:
         client = docker.from_env()
+    except _ENGINE_FAULTS as cause:
+        raise _no_engine(cause) from cause
+    try:
         client.ping()
     except _ENGINE_FAULTS as cause:
-        raise _fault("no Docker engine answers", cause, hint="is the engine running, and may you use it?") from cause
+        client.close()
+        raise _no_engine(cause) from cause
     return client
+
+
+def _no_engine(cause: Exception) -> EdgeError:
+    return _fault("no Docker engine answers", cause, hint="is the engine running, and may you use it?")
 
 
 def _fault(what: str, cause: Exception, *, hint: str = "") -> EdgeError:
