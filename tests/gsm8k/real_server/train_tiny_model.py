@@ -65,7 +65,7 @@ def make_batch(tokenizer: PreTrainedTokenizerFast, pairs: list[dict[str, str]]) 
 def train(model: LlamaForCausalLM, ids: torch.Tensor, labels: torch.Tensor) -> tuple[int, float]:
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3, weight_decay=0.0)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=4e-3, total_steps=MAX_STEPS, pct_start=0.1)
-    steps, loss = 0, float("inf")
+    loss = float("inf")
     for steps in range(1, MAX_STEPS + 1):
         output = model(input_ids=ids, labels=labels)
         output.loss.backward()
@@ -75,8 +75,8 @@ def train(model: LlamaForCausalLM, ids: torch.Tensor, labels: torch.Tensor) -> t
         optimizer.zero_grad()
         loss = output.loss.item()
         if loss < GOOD_ENOUGH:
-            break
-    return steps, loss
+            return steps, loss
+    return MAX_STEPS, loss
 
 
 def main(pairs_path: str, out: str) -> None:
