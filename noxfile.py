@@ -70,6 +70,12 @@ def image(session: nox.Session) -> None:
     tooling(session, "image")
 
 
+@nox.session(default=False)
+def gsm8k(session: nox.Session) -> None:
+    """Start a server and evaluate it: `nox -s gsm8k -- configs/gsm8k/CONFIG.yaml`."""
+    tooling(session, "gsm8k")
+
+
 @nox.session
 def tests(session: nox.Session) -> None:
     """Run the tests: `nox -s tests -- -k bump --run-online`."""

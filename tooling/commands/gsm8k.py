@@ -1,0 +1,266 @@
+"""Starts a server, asks it GSM8K's word problems, and tells a crash from a slow start from wrong answers.
+
+The budget for the start and the environment that is set are said first. The record goes to
+evidence/gsm8k-CONFIG.json, with every question, a report and the server's log beside it.
+
+Examples:
+  tooling gsm8k configs/gsm8k/qwen3-0.6b.yaml
+  tooling gsm8k CONFIG --image flashinfer-pin:cu130 --restarts 1
+  tooling gsm8k CONFIG --server http://127.0.0.1:8000
+  tooling gsm8k CONFIG --data ../gsm8k --baseline baselines/gsm8k-qwen3-0.6b.json
+  tooling gsm8k CONFIG --plan
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tooling.commands.gsm8k_serving import Stage
+from tooling.commands.recording import PinnedTree, add_evidence_argument, load_pinned_tree, make_record, save_record
+from tooling.commands.report import Report
+from tooling.commands.terminal import Terminal
+from tooling.edges.environment import load_environment
+from tooling.edges.files.durable import make_private_folder, replace_file
+from tooling.edges.files.reading import check_root, load_text
+from tooling.edges.gsm8k_data import default_cache, load_data
+from tooling.edges.serving.ports import find_free_port
+from tooling.edges.serving.signals import ending_politely
+from tooling.errors import EdgeError, ExitCode, InputError
+from tooling.evidence import Record, Status, parse_record, seal
+from tooling.findings import Finding, Severity
+from tooling.gsm8k.comparison import Baseline, check_conditions, parse_baseline
+from tooling.gsm8k.config import Config, ParsedConfig, parse_config, parse_location
+from tooling.gsm8k.launch import Launch, plan_launch, show_address, show_variables, show_words
+from tooling.gsm8k.report import render_comparison, render_plan, render_report, render_run
+from tooling.gsm8k.results import (
+    DataSet,
+    Run,
+    ServerFacts,
+    conditions,
+    plan_data,
+    render_measurements,
+    render_questions,
+)
+from tooling.gsm8k.verdict import WORLD_REASONS, check_data, compare_runs, judge_stage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """What the command line and its files say, read before anything is started."""
+
+    parsed: ParsedConfig
+    data: DataSet
+    baseline: Baseline | None
+    baseline_source: str | None
+    environ: Mapping[str, str]
+
+    @property
+    def config(self) -> Config:
+        return self.parsed.config
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("config", type=Path, metavar="CONFIG", help="a YAML file; vLLM's own evaluation files too")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--image", metavar="TAG", help="run the server in a container of that image")
+    where.add_argument("--server", metavar="URL", help="evaluate a server that runs already")
+    parser.add_argument(
+        "--restarts", type=int, choices=(0, 1), default=0, help="1: start and evaluate again over the warm cache"
+    )
+    parser.add_argument("--baseline", type=Path, metavar="RECORD", help="compare with an earlier gsm8k record")
+    parser.add_argument("--data", metavar="DIR|URL", help="train.jsonl and test.jsonl there, in place of CONFIG's")
+    parser.add_argument("--strict", action="store_true", help="oddities of CONFIG are errors")
+    parser.add_argument("--plan", action="store_true", help="say what would be started and asked, and stop")
+    add_evidence_argument(parser)
+
+
+def run(args: argparse.Namespace, terminal: Terminal) -> Report:
+    """Exit 0: good enough; 2: bad input; 3: no server, or a start-up timeout; 4: crash, wrong answers, a drop."""
+    args.root = check_root(args.root)
+    asked = _load(args)
+    tree = load_pinned_tree(args.root, commit=args.commit)
+    launch = None if args.server else _plan_launch(args, asked)
+    stage = _make_stage(args, asked, launch, terminal)
+    for line in render_plan(asked.config, asked.data, stage.facts, restarts=args.restarts):
+        terminal.say(line)
+    early = [*asked.parsed.findings, *(launch.findings if launch else ()), *check_data(asked.config, asked.data)]
+    if args.plan:
+        terminal.say_findings(early)
+        return Report(command="gsm8k", status="planned", exit_code=ExitCode.OK, findings=tuple(early))
+    runs, error = _conduct(stage, args.restarts)
+    return _finish(args, terminal, asked, stage, tree=tree, runs=runs, error=error, early=early)
+
+
+def _load(args: argparse.Namespace) -> _Asked:
+    if args.server and args.restarts:
+        raise InputError("--restarts: a server that runs already cannot be started again", reason="BAD_ARGUMENTS")
+    path: Path = args.config
+    text = load_text(path.parent, path.name).text
+    parsed = parse_config(text, path=str(path), strict=args.strict)
+    if args.data:
+        parsed = replace(parsed, config=replace(parsed.config, data=parse_location(args.data)))
+    environ = load_environment()
+    base = Path() if args.data else path.parent
+    raw = load_data(parsed.config.data, base=base, cache=default_cache(environ.get("XDG_CACHE_HOME")))
+    data = plan_data(parsed.config, raw)
+    baseline = None if args.baseline is None else _load_baseline(args.baseline, conditions(parsed.config, data))
+    return _Asked(
+        parsed=parsed,
+        data=data,
+        baseline=baseline,
+        baseline_source=None if args.baseline is None else args.baseline.name,
+        environ=environ,
+    )
+
+
+def _load_baseline(path: Path, wanted: Mapping[str, object]) -> Baseline:
+    record = parse_record(load_text(path.parent, path.name).text)
+    if record.stage != "gsm8k":
+        raise InputError(f"{path}: found a record of {record.stage}, expected gsm8k", reason="BAD_BASELINE")
+    baseline = parse_baseline(record.measurements, path=str(path))
+    check_conditions(baseline, wanted, path=str(path))
+    return baseline
+
+
+def _plan_launch(args: argparse.Namespace, asked: _Asked) -> Launch:
+    return plan_launch(
+        asked.config, free_port=find_free_port(), environ=asked.environ, path=str(args.config), strict=args.strict
+    )
+
+
+def _make_stage(args: argparse.Namespace, asked: _Asked, launch: Launch | None, terminal: Terminal) -> Stage:
+    config = asked.config
+    url = launch.url if launch else str(args.server)
+    log_path = _folder(args) / f"gsm8k-{config.name}.server.log"
+    key = launch.api_key if launch else None
+    if config.api_key_variable is not None:
+        key = asked.environ.get(config.api_key_variable) or key
+    return Stage(
+        config=config,
+        data=asked.data,
+        launch=launch,
+        url=url,
+        api_key=key,
+        image=args.image,
+        environ=asked.environ,
+        log_path=log_path,
+        terminal=terminal,
+        facts=ServerFacts(
+            kind="url" if launch is None else "image" if args.image else "process",
+            url=show_address(url),
+            model=config.served_model_name,
+            command=show_words(launch.argv) if launch else None,
+            env=show_variables(launch.env) if launch else {},
+            image=args.image,
+            log=log_path.name if launch else None,
+        ),
+    )
+
+
+def _conduct(stage: Stage, restarts: int) -> tuple[list[Run], EdgeError | None]:
+    runs: list[Run] = []
+    try:
+        make_private_folder(stage.log_path.parent)
+        with ending_politely():
+            runs = stage.conduct(restarts)
+    except EdgeError as error:
+        return runs, error
+    except OSError as cause:
+        return runs, EdgeError(f"{stage.log_path.parent}: cannot be written: {cause.strerror}", reason="UNWRITABLE")
+    last = runs[-1].stop
+    if last is not None and last.reason in WORLD_REASONS:
+        return runs, EdgeError(last.detail, hint=_hint(runs[-1]), reason=last.reason)
+    return runs, None
+
+
+def _hint(run: Run) -> str:
+    far = f"it had got as far as: {run.progress[-1]}; " if run.progress else ""
+    return f"{far}raise startup_max_wait_seconds if it still made progress"
+
+
+def _finish(
+    args: argparse.Namespace,
+    terminal: Terminal,
+    asked: _Asked,
+    stage: Stage,
+    *,
+    tree: PinnedTree,
+    runs: Sequence[Run],
+    error: EdgeError | None,
+    early: Sequence[Finding],
+) -> Report:
+    config = asked.config
+    comparisons = compare_runs(config, runs, asked.baseline)
+    judged = judge_stage(
+        config, runs, stage.facts, comparisons, baseline=asked.baseline, pinned=tree.flashinfer_version
+    )
+    findings = [*judged, *early]
+    first = next((finding.reason for finding in findings if finding.severity is Severity.ERROR), None)
+    status: Status = "not-run" if error is not None else "fail" if first else "pass"
+    reason = error.reason if error else first
+    for each in runs:
+        terminal.say("\n".join(render_run(each, config)))
+    for against, comparison in comparisons.items():
+        terminal.say(render_comparison(comparison, against))
+    terminal.say_findings(findings)
+    report = render_report(
+        config,
+        status=status,
+        data=asked.data,
+        server=stage.facts,
+        runs=runs,
+        comparisons=comparisons,
+        findings=findings,
+    )
+    files = _write_files(args, config, report, render_questions(runs))
+    record = make_record(
+        tree,
+        stage="gsm8k",
+        subject=config.name,
+        status=status,
+        reason=reason,
+        findings=findings,
+        image_id=stage.facts.image_id,
+        manifest_digest=stage.facts.manifest_digest,
+        measurements=render_measurements(
+            config,
+            data=asked.data,
+            server=stage.facts,
+            runs=runs,
+            baseline=comparisons.get("baseline"),
+            warm=comparisons.get("warm cache"),
+            baseline_source=asked.baseline_source,
+            files=files,
+        ),
+    )
+    path = save_record(args, record)
+    terminal.say(f"{terminal.paint(status, 'green' if status == 'pass' else 'red', 'bold')}: {path}")
+    return _report(status, record, findings, error)
+
+
+def _report(status: Status, record: Record, findings: Sequence[Finding], error: EdgeError | None) -> Report:
+    code = {"pass": ExitCode.OK, "fail": ExitCode.FINDINGS, "not-run": ExitCode.WORLD}[status]
+    fields = {"records": [seal(record)]}
+    return Report(command="gsm8k", status=status, exit_code=code, findings=tuple(findings), error=error, fields=fields)
+
+
+def _write_files(args: argparse.Namespace, config: Config, report: str, questions: str) -> dict[str, object]:
+    """The report and the questions beside the record; their names and digests for it."""
+    written: dict[str, object] = {}
+    for key, suffix, text in (("questions", "questions.jsonl", questions), ("report", "report.md", report)):
+        path = _folder(args) / f"gsm8k-{config.name}.{suffix}"
+        try:
+            make_private_folder(path.parent)
+            replace_file(path, text.encode())
+        except OSError as cause:
+            raise EdgeError(f"{path}: cannot be written: {cause.strerror}", reason="UNWRITABLE") from cause
+        written[key] = {"name": path.name, "sha256": hashlib.sha256(text.encode()).hexdigest()}
+    return written
+
+
+def _folder(args: argparse.Namespace) -> Path:
+    return Path(args.evidence or args.root / "evidence")

@@ -1,0 +1,76 @@
+"""Ends every process of a server: its group, and whoever carries its mark in the environment.
+
+A killed engine leaves workers behind, and some of them make sessions of their own; the mark finds those too.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+MARK = "TOOLING_SERVER_MARK"
+GRACE_S = 15.0
+"""How long an engine may take to end by itself; a process that ignores the wish is killed after it."""
+
+
+def find_marked(mark: str) -> set[int]:
+    """The living processes that carry that mark. Empty where the system has no /proc."""
+    needle = f"{MARK}={mark}".encode()
+    found = set()
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if needle in (folder / "environ").read_bytes().split(b"\0"):
+                found.add(int(folder.name))
+    return found - {os.getpid()}
+
+
+def end_all(mark: str, group: int | None, *, grace_s: float = GRACE_S) -> bool:
+    """Asks all of them to end, kills what has not after the grace, and says whether nothing is left."""
+    _signal_all(find_marked(mark), group, signal.SIGTERM)
+    if _wait_until_gone(mark, group, grace_s):
+        return True
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        # Again and again: a process may have been born between the search and the signal.
+        _signal_all(find_marked(mark), group, signal.SIGKILL)
+        if _wait_until_gone(mark, group, 0.5):
+            return True
+    return False
+
+
+def _signal_all(processes: Iterable[int], group: int | None, number: signal.Signals) -> None:
+    if group is not None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(group, number)
+    for process in processes:
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(process, number)
+
+
+def _wait_until_gone(mark: str, group: int | None, timeout_s: float) -> bool:
+    deadline = time.monotonic() + timeout_s
+    while True:
+        if group is not None:
+            with suppress(ChildProcessError):
+                os.waitid(os.P_PID, group, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        if not find_marked(mark) and not _group_lives(group):
+            return True
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(0.05)
+
+
+def _group_lives(group: int | None) -> bool:
+    """Whether the group has a member that is not only waiting to be reaped."""
+    if group is None:
+        return False
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError, ValueError, IndexError):
+            state, _, member_of = (folder / "stat").read_text().rsplit(")", 1)[1].split()[:3]
+            if int(member_of) == group and state not in "ZX":
+                return True
+    return False
