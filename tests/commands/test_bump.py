@@ -60,7 +60,7 @@ def test_a_downgrade_is_normal_and_labelled(tmp_path: Path, capsys: pytest.Captu
 
 def test_offline_says_not_checked_and_never_ok(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     root = make_tree(tmp_path)
-    report = bump_json(capsys, root, "0.6.99")
+    report = bump_json(capsys, root, "0.6.99", "--allow-unknown")
     assert report["unchecked"] == [
         "whether 0.6.99 is published and not yanked",
         "whether its companions fit, and the sha256 of its wheels",
@@ -87,7 +87,7 @@ def test_many_steps_end_where_one_bump_ends(tmp_path: Path, steps: list[str]) ->
 )  # fmt: skip
 def test_versions_are_never_glued_or_cut(tmp_path: Path, held: str, to: str) -> None:
     root = make_tree(tmp_path, held)
-    assert bump(root, to) == 0
+    assert bump(root, to, "--allow-unknown") == 0
     text = snapshot(root)["requirements/cuda.txt"].decode()
     assert text.splitlines()[1:3] == [f"flashinfer-python=={to}", f"flashinfer-cubin=={to}"]
     assert text.splitlines()[3] == f"some-other-lib=={held}"
