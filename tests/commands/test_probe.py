@@ -151,7 +151,7 @@ def test_a_row_that_differs_from_the_source_is_exit_four(
 
 @pytest.mark.parametrize("where", ["wheel", "folder of wheels", "unpacked"])
 def test_a_local_release_needs_no_index(
-    tmp_path: Path, table: Path, where: str, capsys: pytest.CaptureFixture[str], bare_machine: Path  # noqa: PLR0917
+    tmp_path: Path, table: Path, where: str, capsys: pytest.CaptureFixture[str], bare_machine: Path
 ) -> None:
     folder = tmp_path / "dist"
     folder.mkdir()
@@ -182,7 +182,7 @@ def test_a_local_release_needs_no_index(
         (["9.1.0", "--table", "nowhere.json"], 2, "cannot be read"),
     ],
 )
-def test_bad_arguments_are_said(
+def test_bad_arguments_are_said(  # noqa: PLR0917  # three fixtures and three columns
     index: LocalIndex, table: Path, capsys: pytest.CaptureFixture[str], words: list[str], exit_code: int, part: str
 ) -> None:
     add(index, "9.1.0")
