@@ -76,6 +76,25 @@ def gsm8k(session: nox.Session) -> None:
     tooling(session, "gsm8k")
 
 
+@nox.session(default=False)
+def probe(session: nox.Session) -> None:
+    """Read what a release can do, from its wheel: `nox -s probe -- 0.7.4`."""
+    tooling(session, "probe")
+
+
+@nox.session(default=False)
+def capabilities(session: nox.Session) -> None:
+    """Show facts, known faults and gating: `nox -s capabilities -- 0.6.13` or `-- 0.6.12..0.7.4`."""
+    tooling(session, "capabilities")
+
+
+@nox.session(default=False)
+def capabilities_matrix(session: nox.Session) -> None:
+    """Make docs/capabilities-matrix.md anew from the table."""
+    prepare(session)
+    session.run("python", "-m", "tooling", "capabilities", "--matrix", "--output", "docs/capabilities-matrix.md")
+
+
 @nox.session
 def tests(session: nox.Session) -> None:
     """Run the tests: `nox -s tests -- -k bump --run-online`."""

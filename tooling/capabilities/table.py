@@ -68,9 +68,10 @@ class NoRowError(InputError):
 
     def __init__(self, version: Version) -> None:
         release = version.public
-        super().__init__(
-            f"the capabilities table has no row for {release}", hint=f"derive it: nox -s probe -- {release} --add"
-        )
+        hint = f"derive it: nox -s probe -- {release} --add"
+        if version.is_prerelease:
+            hint = f"pre-releases have no row; to see what it can do: nox -s probe -- {release}"
+        super().__init__(f"the capabilities table has no row for {release}", hint=hint)
         self.version = version
 
 

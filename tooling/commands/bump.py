@@ -115,7 +115,7 @@ def _bump(args: argparse.Namespace, to: Version | None, terminal: Terminal) -> t
 def _with_row(args: argparse.Namespace, outcome: Outcome) -> Outcome:
     """The outcome with the target's row of the capabilities table, or the refusal where it has none."""
     target = look_up(outcome.plan)
-    known = check_known(outcome.plan, target, allow_unknown=args.allow_unknown)
+    known = check_known(outcome.plan, target, args)
     fields = {**outcome.fields, "capabilities": target.as_json()}
     return replace(outcome, findings=(*outcome.findings, *known), fields=fields)
 

@@ -48,10 +48,14 @@ def look_up(plan: BumpPlan) -> TargetRow:
     return TargetRow(row=row, changes=compare(before, row) if before and row else ())
 
 
-def check_known(plan: BumpPlan, target: TargetRow, *, allow_unknown: bool) -> list[Finding]:
-    """A refusal if the table has no row for the target, or a warning if that was allowed."""
+def check_known(plan: BumpPlan, target: TargetRow, args: argparse.Namespace) -> list[Finding]:
+    """A refusal if the table has no row for the target, or a warning if that was allowed.
+
+    No pre-release ever has a row, so that `--allow-prerelease` allows this, too.
+    """
     if target.row is not None or not plan.edits:
         return []
+    allow_unknown = args.allow_unknown or (args.allow_prerelease and plan.to.is_prerelease)
     error = NoRowError(plan.to)
     more = "" if allow_unknown else "; --allow-unknown takes it without knowing what it can do"
     return [

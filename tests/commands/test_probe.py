@@ -1,0 +1,200 @@
+"""`probe` as a user runs it: against an index on loopback, a local wheel, a folder; with a table of its own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.capabilities.releases import whole_release
+from tests.edges.local_index import LocalIndex
+from tests.edges.test_archives import make_zip
+from tooling import cli
+from tooling.capabilities.facts import FACTS
+from tooling.edges.capability_table import load_table
+
+EMPTY = '{\n "format": 1,\n "rows": [],\n "calendar": {\n  "as_of": "1970-01-01",\n  "releases": {}\n }\n}\n'
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "table.json"
+    path.write_text(EMPTY)
+    return path
+
+
+@pytest.fixture
+def index(local_index: LocalIndex, bare_machine: Path, monkeypatch: pytest.MonkeyPatch) -> LocalIndex:
+    monkeypatch.setenv("PIP_INDEX_URL", local_index.simple)
+    return local_index
+
+
+def add(index: LocalIndex, version: str, members: dict[str, str] | None = None) -> None:
+    texts = whole_release(version) if members is None else members
+    inside = {name: text.encode() for name, text in texts.items() if not name.endswith("METADATA")}
+    index.add_wheel("flashinfer-python", version, members=inside, requires=["torch"])
+
+
+def probe(*words: str) -> int:
+    return cli.main(["probe", *words])
+
+
+def probe_json(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
+    probe(*words, "--json")
+    answer: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return answer
+
+
+def test_every_fact_comes_with_evidence(index: LocalIndex, table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    add(index, "9.1.0")
+    index.add_wheel("flashinfer-cubin", "9.1.0")
+    answer = probe_json(capsys, "9.1.0", "--table", str(table))
+    assert (answer["exit"], answer["status"]) == (0, "read")
+    (release,) = answer["releases"]
+    assert list(release["facts"]) == list(FACTS)
+    assert all(fact["value"] is not None and fact["evidence"] for fact in release["facts"].values())
+    assert release["facts"]["cubin_on_index"]["value"] is True
+    assert release["facts"]["operations"]["value"] == ["mm"]
+    assert release["bytes_read"]["tuner"] > 0
+    assert [finding["reason"] for finding in answer["findings"]] == ["NOT_LISTED"]
+
+
+def test_without_operations_only_the_tuner_is_told(
+    index: LocalIndex, table: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add(index, "9.1.0")
+    answer = probe_json(capsys, "9.1.0", "--without-operations", "--table", str(table))
+    facts = answer["releases"][0]["facts"]
+    assert answer["exit"] == 0
+    assert facts["operations"] == {"value": None, "evidence": [], "reason": "operations were not read"}
+    assert facts["autotuner"]["value"] == "module"
+
+
+def test_adding_writes_a_row_that_is_read_back_and_changes_nothing_again(index: LocalIndex, table: Path) -> None:
+    add(index, "9.1.0")
+    add(index, "9.1.0.post1")
+    assert probe("9.1.0", "--add", "--table", str(table)) == 0
+    assert probe("9.1.0.post1", "--add", "--table", str(table)) == 0
+    assert [row.label for row in load_table(table).rows] == ["9.1.0 … 9.1.0.post1"]
+    before = table.read_bytes()
+    assert probe("9.1.0", "--add", "--table", str(table)) == 0
+    assert table.read_bytes() == before
+
+
+def test_a_second_probe_reads_nothing(index: LocalIndex, table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    add(index, "9.1.0")
+    probe("9.1.0", "--table", str(table))
+    asked = index.asked("/files/")
+    capsys.readouterr()
+    answer = probe_json(capsys, "9.1.0", "--table", str(table))
+    assert answer["releases"][0]["from_cache"] is True
+    assert index.asked("/files/") == asked
+
+
+def test_all_reads_finals_and_posts_and_warns_of_those_without_a_row(
+    index: LocalIndex, table: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for version in ("9.1.0", "9.1.0.post1", "9.2.0rc1", "9.2.0.dev3"):
+        add(index, version)
+    answer = probe_json(capsys, "all", "--table", str(table))
+    assert [release["release"] for release in answer["releases"]] == ["9.1.0", "9.1.0.post1"]
+    assert answer["exit"] == 0
+    assert [(finding["severity"], finding["hint"]) for finding in answer["findings"]] == [
+        ("warning", "nox -s probe -- 9.1.0 --add"),
+        ("warning", "nox -s probe -- 9.1.0.post1 --add"),
+    ]
+
+
+def test_all_goes_on_past_a_release_that_cannot_be_read(
+    index: LocalIndex, table: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add(index, "9.1.0")
+    add(index, "9.1.1")
+    index.files[0].data = b"no zip"
+    answer = probe_json(capsys, "all", "--table", str(table), "--add")
+    assert answer["exit"] == 4
+    assert [finding["check"] for finding in answer["findings"] if finding["severity"] == "error"] == ["unread"]
+    assert table.read_text() == EMPTY
+
+
+def test_a_tuner_never_seen_is_exit_four_and_leaves_the_table_untouched(
+    index: LocalIndex, table: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    members = whole_release("9.1.0")
+    members["flashinfer/autotuner.py"] = "class Tuner:\n    pass\n"
+    add(index, "9.1.0", members)
+    answer = probe_json(capsys, "9.1.0", "--add", "--table", str(table))
+    assert answer["exit"] == 4
+    assert answer["findings"][0]["reason"] == "NOT_UNDERSTOOD"
+    fact = answer["releases"][0]["facts"]["disk_key_has_runner_extras"]
+    assert fact["value"] is None
+    assert "AutoTuner" in fact["reason"]
+    assert table.read_text() == EMPTY
+
+
+def test_a_row_that_differs_from_the_source_is_exit_four(
+    index: LocalIndex, table: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add(index, "9.1.0")
+    probe("9.1.0", "--add", "--table", str(table))
+    table.write_text(table.read_text().replace('"value": "module"', '"value": "package"'))
+    capsys.readouterr()
+    answer = probe_json(capsys, "9.1.0", "--table", str(table))
+    assert answer["exit"] == 4
+    (finding,) = answer["findings"]
+    assert finding["detail"].endswith("autotuner is not what its source shows: found module, listed package")
+    assert probe("9.1.0", "--add", "--table", str(table)) == 0
+    assert '"value": "module"' in table.read_text()
+
+
+@pytest.mark.parametrize("where", ["wheel", "folder of wheels", "unpacked"])
+def test_a_local_release_needs_no_index(
+    tmp_path: Path, table: Path, where: str, capsys: pytest.CaptureFixture[str], bare_machine: Path
+) -> None:
+    folder = tmp_path / "dist"
+    folder.mkdir()
+    members = {name: text.encode() for name, text in whole_release("9.1.0").items()}
+    path = folder / "flashinfer_python-9.1.0-py3-none-any.whl"
+    if where == "unpacked":
+        for name, data in members.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(data)
+    else:
+        make_zip(path, members)
+    source = path if where == "wheel" else folder
+    answer = probe_json(capsys, "9.1.0", "--from", str(source), "--table", str(table))
+    assert answer["exit"] == 0
+    assert answer["releases"][0]["facts"]["autotuner"]["value"] == "module"
+    assert answer["releases"][0]["facts"]["cubin_on_index"]["value"] is None
+
+
+@pytest.mark.parametrize(
+    ("words", "exit_code", "part"),
+    [
+        (["latest"], 2, "no version"),
+        (["9.9.9"], 4, "no index has flashinfer-python 9.9.9"),
+        (["9.1.0rc1", "--add"], 2, "gets no row"),
+        (["9.1.0", "--add", "--without-operations"], 2, "--add needs all facts"),
+        (["all", "--behaviour"], 2, "neither --from nor --behaviour"),
+        (["9.1.0", "--from", "nowhere.whl"], 2, "No such file"),
+        (["9.1.0", "--table", "nowhere.json"], 2, "cannot be read"),
+    ],
+)
+def test_bad_arguments_are_said(  # noqa: PLR0917  # three fixtures and three columns
+    index: LocalIndex, table: Path, capsys: pytest.CaptureFixture[str], words: list[str], exit_code: int, part: str
+) -> None:
+    add(index, "9.1.0")
+    extra = [] if "--table" in words else ["--table", str(table)]
+    assert probe(*words, *extra) == exit_code
+    assert part in capsys.readouterr().out
+    assert table.read_text() == EMPTY
+
+
+def test_a_wheel_that_says_it_is_another_release_is_refused(
+    tmp_path: Path, table: Path, capsys: pytest.CaptureFixture[str], bare_machine: Path
+) -> None:
+    path = make_zip(tmp_path / "a.whl", {name: text.encode() for name, text in whole_release("9.2.0").items()})
+    assert probe("9.1.0", "--from", str(path), "--table", str(table)) == 2
+    assert "9.2.0, not 9.1.0" in capsys.readouterr().out
