@@ -156,8 +156,8 @@ def test_a_stale_plan_is_refused_before_any_write(tree: Path) -> None:
 
 
 def test_a_file_that_came_into_being_since_is_not_overwritten(tree: Path) -> None:
-    (tree / "release.toml").write_bytes(b"by hand")
-    assert_refused(tree, list(EDITS), StalePlanError, "release.toml")
+    (tree / "requirements/made.txt").write_bytes(b"by hand")
+    assert_refused(tree, list(EDITS), StalePlanError, "requirements/made.txt")
 
 
 def test_a_file_changed_between_two_renames_is_left_alone_and_the_others_are_put_back(
@@ -168,7 +168,7 @@ def test_a_file_changed_between_two_renames_is_left_alone_and_the_others_are_put
 
     def replace_and_meddle(source: Path, target: Path) -> None:
         replace(source, target)
-        if Path(target).name == "release.toml":
+        if Path(target).name == "made.txt":
             (tree / "versions.json").write_bytes(b"by hand")
 
     monkeypatch.setattr(os, "replace", replace_and_meddle)
@@ -220,7 +220,7 @@ def test_healing_says_what_became_of_the_bump(tree: Path, renamed: int, to: str,
     assert healing is not None
     assert (healing.to, healing.version) == (to, version)
     assert set(healing.files) == {
-        "versions.json", "requirements/cuda.txt", "docker/Dockerfile", "shared/nightly.in", "release.toml"
+        "versions.json", "requirements/cuda.txt", "docker/Dockerfile", "shared/nightly.in", "requirements/made.txt"
     }  # fmt: skip
     assert heal_tree(tree) is None
 
@@ -318,12 +318,12 @@ def test_a_file_that_cannot_be_read_back_is_never_called_old(tree: Path, monkeyp
 
     def replace_then_fail(source: Path, target: Path) -> None:
         replace(source, target)
-        if Path(target).name == "release.toml":
+        if Path(target).name == "made.txt":
             Path(target).write_bytes(b"neither")
             raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     monkeypatch.setattr(os, "replace", replace_then_fail)
-    with pytest.raises(EdgeError, match=r"release.toml cannot be read back") as failed:
+    with pytest.raises(EdgeError, match=r"requirements/made.txt cannot be read back") as failed:
         bump(tree)
     assert failed.value.reason == "INTERRUPTED"
     assert find_interrupted(tree) == (OLD, NEW)

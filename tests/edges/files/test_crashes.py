@@ -20,7 +20,7 @@ Fresh = Callable[[], Path]
 
 KILLS = [Fault(kind="SIGKILL"), Fault(kind="SIGKILL", when="after"), Fault(kind="SIGKILL", when="half")]
 POLITE = [
-    *[Fault(kind="SIGTERM", when=when) for when in ("before", "after", "half")],
+    *[Fault(kind="SIGTERM", when=when) for when in ("before", "half")],
     Fault(kind="SIGINT"),
     Fault(kind="SIGHUP"),
 ]
@@ -66,7 +66,8 @@ def test_killed_at_any_step_the_tree_heals_to_all_old_or_all_new(fresh_tree: Fre
         assert code in {0, -9}
         seen.add(code)
         state = snapshot(root)
-        assert problems_after(root, old) == [], f"{fault} at step {at} left {sorted(state)}"
+        again = fault.when == "before"  # at the other two the same states come up once more
+        assert problems_after(root, old, again=again) == [], f"{fault} at step {at} left {sorted(state)}"
     assert -9 in seen
 
 
@@ -82,7 +83,7 @@ def test_a_polite_signal_waits_until_the_set_is_whole(fresh_tree: Fresh, fault: 
         found = snapshot(root)
         assert find_interrupted(root) is None, f"{fault} at step {at}"
         assert found in (old, expected(old)), f"{fault} at step {at}"
-        assert problems_after(root, old) == [], f"{fault} at step {at}"
+        assert problems_after(root, old, again=False) == [], f"{fault} at step {at}"
         outcomes.add((code != 0, found == old))
     assert (True, False) in outcomes, "struck in the middle, it ended new and then gave in to the signal"
 

@@ -22,7 +22,7 @@ EDITS = (
     ),
     FileEdit(path="docker/Dockerfile", before=b"ARG V=0.6.12\n" * 9, after=b"ARG V=0.6.13\n" * 9),
     FileEdit(path="docker/nightly", before=b"ARG V=0.6.12\n", after=b"ARG V=0.6.13\n"),
-    FileEdit(path="release.toml", before=None, after=b"# made by the bump to 0.6.13\n"),
+    FileEdit(path="requirements/made.txt", before=None, after=b"# made by the bump to 0.6.13\n"),
 )
 """`docker/nightly` is a link to `shared/nightly.in`, which is executable and belongs to somebody else."""
 
@@ -86,10 +86,10 @@ def heal_tree(root: Path) -> Healing | None:
         return heal(root)
 
 
-def problems_after(root: Path, old: Snapshot, *, contents_only: bool = False) -> list[str]:
+def problems_after(root: Path, old: Snapshot, *, contents_only: bool = False, again: bool = True) -> list[str]:
     """Heals, and says what is wrong then: neither all old nor all new, a stray file, an answer that is not true.
 
-    Then applies once more, which must leave all new. `contents_only` leaves out this, modes and owners.
+    Then applies once more, which must leave all new; not without `again`. `contents_only` leaves out modes and owners.
     """
     was_interrupted = find_interrupted(root)
     healing = heal_tree(root)
@@ -105,7 +105,7 @@ def problems_after(root: Path, old: Snapshot, *, contents_only: bool = False) ->
     kept = set(os.listdir(root / ".bump")) - {".gitignore", "lock"}
     if kept or (root / ".bump" / ".gitignore").read_bytes().strip() != b"*":
         problems.append(f".bump holds {kept}")
-    if not problems and not contents_only and found == old:
+    if again and not problems and found == old:
         bump(root)
         if snapshot(root) != new:
             problems.append("a second run did not make it new")

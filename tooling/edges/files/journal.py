@@ -13,7 +13,6 @@ import hashlib
 import json
 import os
 import re
-import secrets
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -49,7 +48,7 @@ class Journal:
 
 
 def make_journal(edits: Sequence[FileEdit], *, from_label: str, to_label: str) -> Journal:
-    return Journal(token=secrets.token_hex(6), from_label=from_label, to_label=to_label, edits=tuple(edits))
+    return Journal(token=os.urandom(6).hex(), from_label=from_label, to_label=to_label, edits=tuple(edits))
 
 
 def check_folder(root: Path) -> None:
