@@ -84,7 +84,7 @@ def url_origin(url: str) -> tuple[str, str, int | None]:
 
 
 def find_auth(addresses: Iterable[IndexAddress], url: str) -> tuple[str, str] | None:
-    """User and password for a URL: those of the address nearest above it on the same host, else of any address there."""
+    """User and password for a URL: of the address nearest above it on the same host, else of any address there."""
     here = [address for address in addresses if address.auth is not None and address.origin == url_origin(url)]
     path = urlsplit(url).path
     above = [address for address in here if path.startswith(urlsplit(address.url).path)]
