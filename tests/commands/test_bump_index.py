@@ -277,8 +277,8 @@ def test_a_platform_without_a_wheel_is_named(tree: Path, bump: Callable[..., dic
 def test_a_pre_release_with_an_sdist_only_is_refused_even_when_allowed(bump: Callable[..., dict], public: LocalIndex) -> None:  # fmt: skip
     public.add_sdist("flashinfer-python", "0.6.19rc1")
     public.add_wheel("flashinfer-cubin", "0.6.19rc1")
-    assert findings(bump("0.6.19rc1")) == [("prerelease", None, None)]
-    report = bump("0.6.19rc1", "--allow-prerelease")
+    assert ("prerelease", None, None) in findings(bump("0.6.19rc1", "--allow-unknown"))
+    report = bump("0.6.19rc1", "--allow-prerelease", "--allow-unknown")
     assert findings(report) == [("no-wheel", "requirements/cuda.txt", 2)]
 
 
@@ -356,6 +356,36 @@ def test_requirements_come_out_of_the_wheel_where_the_index_has_no_copy(
         assert len(report["companions"]) == 2
     else:
         assert (report["exit"], report["error"]["reason"]) == (3, reasons[ranges])
+
+
+def test_a_part_of_the_pins_moves_without_the_others_digests(tree: Path, bump: Callable[..., dict]) -> None:
+    report = bump("0.6.12", "--only", "requirements/cuda.txt")
+    assert (report["status"], report["exit"]) == ("moved", 0)
+    assert requirements(tree)[1] == "flashinfer-python==0.6.12"
+    assert "sha256" not in kept(tree)
+
+
+def test_a_cubin_pin_outside_of_requirements_is_not_dropped(tree: Path, bump: Callable[..., dict]) -> None:
+    text = (tree / "docker/Dockerfile").read_text()
+    write(tree, "docker/Dockerfile", f"{text}RUN pip install flashinfer-cubin==0.6.13\n")
+    settings = (tree / "release.toml").read_text()
+    write(
+        tree,
+        "release.toml",
+        settings.replace('path = "docker/Dockerfile"\n', 'path = "docker/Dockerfile"\ncount = 2\n'),
+    )
+    before = snapshot(tree)
+    report = bump("0.6.14", "--drop-cubin")
+    assert findings(report) == [("choice", "docker/Dockerfile", 5)]
+    assert snapshot(tree) == before
+
+
+def test_a_tree_without_settings_drops_without_a_note(tree: Path, bump: Callable[..., dict]) -> None:
+    (tree / "release.toml").unlink()
+    report = bump("0.6.14", "--drop-cubin")
+    assert report["dropped"] == ["flashinfer-cubin"]
+    assert not (tree / "release.toml").exists()
+    assert findings(bump("0.6.13", "--restore-cubin")) == [("choice", "release.toml", None)]
 
 
 class TestJitCache:

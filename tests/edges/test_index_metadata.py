@@ -12,7 +12,7 @@ from tests.edges.local_index import LocalFile, LocalIndex
 from tooling.edges.index import IndexClient
 from tooling.edges.index_metadata import fetch_metadata
 from tooling.edges.pip_config import load_index_settings
-from tooling.edges.ranged_file import RangedFile
+from tooling.edges.ranged_archive import RangedFile
 from tooling.errors import EdgeError
 
 NAME = "flashinfer-python"
@@ -105,7 +105,7 @@ def test_a_wheel_in_a_folder_is_read_from_there(local_index: LocalIndex, bare_ma
 def test_a_file_that_changes_while_it_is_read_is_noticed(local_index: LocalIndex, client: IndexClient) -> None:
     file = big_wheel(local_index)
     url = f"{local_index.url}/files/{file.filename}"
-    ranged = RangedFile(lambda start, end: client.fetch_range(url, start, end), "label")
+    ranged = RangedFile(client.http, url)
     file.data += b"more"
     ranged.seek(0)
     with pytest.raises(EdgeError) as caught:

@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from tooling.errors import InputError
-from tooling.releases.addresses import AddressRole, parse_address, redact_text, redact_url, same_address, url_origin
+from tooling.releases.addresses import (
+    AddressRole,
+    find_auth,
+    parse_address,
+    redact_text,
+    redact_url,
+    same_address,
+    url_origin,
+)
 
 URLS = {
     "plain": ("https://a.invalid/simple/", "https://a.invalid/simple/", None),
@@ -68,3 +76,20 @@ def test_what_is_no_address_is_refused_without_its_credentials(text: str) -> Non
     with pytest.raises(InputError) as caught:
         parse_address(text.replace("://", "://me:hunter2@"), AddressRole.MAIN)
     assert "hunter2" not in caught.value.message
+
+
+def test_credentials_go_to_the_address_nearest_above_on_the_same_host() -> None:
+    places = [
+        parse_address(url, AddressRole.EXTRA)
+        for url in ("https://one:1@a.invalid/one/simple/", "https://two:2@a.invalid/two/simple/", "https://b.invalid/")
+    ]
+    assert find_auth(places, "https://a.invalid/two/simple/x/") == ("two", "2")
+    assert find_auth(places, "https://a.invalid/one/simple/x/") == ("one", "1")
+    assert find_auth(places, "https://a.invalid/files/x.whl") == ("one", "1")
+    for url in (
+        "https://b.invalid/x",
+        "http://a.invalid/one/simple/x/",
+        "https://a.invalid:8443/one/",
+        "https://c.invalid/",
+    ):
+        assert find_auth(places, url) is None

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from tooling import __version__
 from tooling.edges.pip_config import IndexSettings
 from tooling.errors import EdgeError
-from tooling.releases.addresses import redact_url, split_credentials, url_origin
+from tooling.releases.addresses import find_auth, redact_url, split_credentials
 
 if TYPE_CHECKING:
     import requests
@@ -66,8 +66,7 @@ class HttpReader:
         self._settings = settings
         self._timeout_s = settings.timeout_s
         self._attempts = 1 + (DEFAULT_RETRIES if settings.retries is None else max(0, settings.retries))
-        places = [*([settings.main] if settings.main else []), *settings.extra, *settings.find_links]
-        self._auth = {place.origin: place.auth for place in places if place.auth is not None}
+        self._places = [*([settings.main] if settings.main else []), *settings.extra, *settings.find_links]
         if settings.trusted_hosts:
             import urllib3  # noqa: PLC0415
 
@@ -119,7 +118,7 @@ class HttpReader:
     def open(self, url: str, headers: Mapping[str, str] | None = None) -> Iterator[requests.Response]:
         """A response whose body is not read yet, after retries; it is closed when the block ends."""
         bare, auth = split_credentials(url)
-        response = self._retried(bare, headers or {}, auth or self._auth.get(url_origin(bare)))
+        response = self._retried(bare, headers or {}, auth or find_auth(self._places, bare))
         try:
             yield response
         finally:

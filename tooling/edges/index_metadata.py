@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import zipfile
-from functools import partial
 from pathlib import Path
 from typing import IO, cast
 from urllib.parse import unquote, urlsplit
 
+from tooling.edges.archives import BadArchiveError
 from tooling.edges.index import IndexClient
-from tooling.edges.ranged_file import RangedFile
+from tooling.edges.ranged_archive import RangedFile
 from tooling.errors import EdgeError
 from tooling.releases.addresses import redact_url
 from tooling.releases.files import ReleaseFile
@@ -28,7 +28,7 @@ def fetch_metadata(client: IndexClient, file: ReleaseFile) -> str:
         return found.decode("utf-8", "replace")
     try:
         return _from_wheel(client, file).decode("utf-8", "replace")
-    except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as cause:
+    except (BadArchiveError, zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as cause:
         raise EdgeError(
             f"{redact_url(file.url)}: no METADATA can be read out of it: {cause}",
             hint="the file on the index is damaged; ask its owner",
@@ -67,5 +67,4 @@ def _from_wheel(client: IndexClient, file: ReleaseFile) -> bytes:
 def _open(client: IndexClient, file: ReleaseFile) -> IO[bytes]:
     if file.url.startswith("file:"):
         return Path(unquote(urlsplit(file.url).path)).open("rb")
-    fetch = partial(client.http.fetch_range, file.url)
-    return cast("IO[bytes]", RangedFile(fetch, redact_url(file.url)))
+    return cast("IO[bytes]", RangedFile(client.http, file.url))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
@@ -80,6 +81,15 @@ def url_origin(url: str) -> tuple[str, str, int | None]:
     """Scheme, host and port (the scheme's own if none is given): who gets to see credentials."""
     parts = urlsplit(url)
     return parts.scheme.lower(), (parts.hostname or "").lower(), _port(parts)
+
+
+def find_auth(addresses: Iterable[IndexAddress], url: str) -> tuple[str, str] | None:
+    """User and password for a URL: of the address nearest above it on the same host, else of any address there."""
+    here = [address for address in addresses if address.auth is not None and address.origin == url_origin(url)]
+    path = urlsplit(url).path
+    above = [address for address in here if path.startswith(urlsplit(address.url).path)]
+    best = max(above, key=lambda address: len(address.url), default=here[0] if here else None)
+    return best.auth if best is not None else None
 
 
 def redact_url(url: str) -> str:

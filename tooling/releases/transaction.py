@@ -64,9 +64,10 @@ def plan_transaction(
 ) -> Transaction:
     """The plan with the choices carried out; `sha256` None means that no index was asked.
 
-    The result is read again as a tree: it must have no drift, and every pin at the target.
+    The result is read again as a tree: it must have no drift, and every pin at the target. Where the tree is only a
+    part of its pins (`--only`), the others may stand elsewhere, and the digests stay those of the whole.
     """
-    kept = tree.settings.releases
+    kept, is_part = tree.settings.releases, _is_part(tree)
     work = _Work(tree, plan, kept)
     if choices.drop:
         work.drop(droppable(tree))
@@ -77,7 +78,7 @@ def plan_transaction(
     if choices.with_companions:
         work.move([item for item in contradictions if item.lowest is not None and item.tied_to is None])
     if settings_text is not None:
-        work.keep(settings_text, sha256)
+        work.keep(settings_text, kept.sha256 if is_part else sha256)
     edits = work.edits(settings_text)
     return Transaction(
         plan=replace(plan, edits=edits),
@@ -85,7 +86,7 @@ def plan_transaction(
         restored=tuple(work.restored),
         index_added=tuple(work.index_added),
         companions=tuple(work.companions),
-        refusals=(*work.refusals, *(_check_result(tree, plan, work.texts) if edits else ())),
+        refusals=(*work.refusals, *(_check_result(tree, plan, work.texts) if edits and not is_part else ())),
     )
 
 
@@ -177,6 +178,12 @@ class _Work:
         self.refusals.append(
             Finding(check="choice", path=path, line=line, detail=detail, hint="edit it by hand", reason="NO_EFFECT")
         )
+
+
+def _is_part(tree: Tree) -> bool:
+    """True if the tree was restricted to some of the pins that its texts hold."""
+    whole = scan(tree.texts, library=tree.library, settings=tree.settings, versions_file=tree.versions_file)
+    return len(whole.pins) != len(tree.pins)
 
 
 def _check_result(tree: Tree, plan: BumpPlan, texts: Mapping[str, str]) -> list[Finding]:
