@@ -182,7 +182,7 @@ def test_a_local_release_needs_no_index(
         (["9.1.0", "--table", "nowhere.json"], 2, "cannot be read"),
     ],
 )
-def test_bad_arguments_are_said(  # noqa: PLR0917  # three fixtures and three columns
+def test_bad_arguments_are_said(  # three fixtures and three columns
     index: LocalIndex, table: Path, capsys: pytest.CaptureFixture[str], words: list[str], exit_code: int, part: str
 ) -> None:
     add(index, "9.1.0")
