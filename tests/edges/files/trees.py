@@ -75,8 +75,12 @@ def bump(root: Path) -> None:
 
 
 def break_off(root: Path, *, renamed: int) -> Path:
-    """Kills a bump right after that many files got their new content; returns the root."""
-    with Steps(Fault(kind="SIGKILL", when="after"), at=renamed + 1, of="replace"):  # the first is the record's own
+    """Kills a bump when that many files have their new content, before the next one gets it; returns the root.
+
+    The first rename is the record's own; after the last there is no next one to be killed before.
+    """
+    last = renamed == len(EDITS)
+    with Steps(Fault(kind="SIGKILL", when="after" if last else "before"), at=renamed + 2 - last, of="replace"):
         assert in_child(lambda: bump(root)) == -signal.SIGKILL
     return root
 
