@@ -79,6 +79,7 @@ class LocalIndex:
     failures: list[int] = field(default_factory=list)
     delay_s: float = 0.0
     drip: bool = False
+    breaks_off: bool = False
     redirects: dict[str, str] = field(default_factory=dict)
     etags: bool = True
     log: list[tuple[str, dict[str, str]]] = field(default_factory=list)
@@ -260,6 +261,9 @@ class _Handler(BaseHTTPRequestHandler):
         for name, value in (headers or {}).items():
             self.send_header(name, value)
         self.end_headers()
+        if self.index.breaks_off:
+            body = body[: len(body) // 2]
+            self.close_connection = True
         if not self.index.drip:
             self.wfile.write(body)
             return

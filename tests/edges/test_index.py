@@ -291,6 +291,14 @@ def test_a_page_that_drips_for_ever_is_left(local_index: LocalIndex, client: Cal
     assert "still sending" in fails(client(timeout="0.2"), "TIMEOUT").message
 
 
+def test_a_page_that_breaks_off_is_an_error(local_index: LocalIndex, client: Callable[..., IndexClient]) -> None:
+    local_index.add_wheel(CUBIN, "0.6.13")
+    local_index.html_only = local_index.breaks_off = True
+    fails(client(), "UNREACHABLE")
+    local_index.breaks_off = False
+    assert only(client().fetch_project(CUBIN)).files
+
+
 def test_an_index_that_is_not_there_is_an_error(client: Callable[..., IndexClient]) -> None:
     with serve_index() as gone:
         url = gone.simple

@@ -133,5 +133,6 @@ def _apply(args: argparse.Namespace, plan: BumpPlan, report: Report, terminal: T
     if left:
         terminal.say_findings(left)
         return replace(report, exit_code=ExitCode.FINDINGS, findings=(*report.findings, *left))
-    terminal.say(terminal.paint(f"moved {len(plan.moves)} pins in {len(plan.edits)} files to {plan.to}", "green"))
+    count = bump_report.count_moved(report)
+    terminal.say(terminal.paint(f"moved {count} pins in {len(plan.edits)} files to {plan.to}", "green"))
     return report

@@ -24,8 +24,9 @@ from tooling.releases.companions import Contradiction, find_contradictions, need
 from tooling.releases.files import ProjectFiles
 from tooling.releases.index_options import read_index_options
 from tooling.releases.jit_cache import builds_of, check_cuda_build, cuda_folders, cuda_tag, find_install
+from tooling.releases.own_index import droppable, own_index
 from tooling.releases.targets import Target, make_targets
-from tooling.releases.transaction import Choices, droppable, own_index
+from tooling.releases.transaction import Choices
 from tooling.releases.wheels import best_wheel
 
 

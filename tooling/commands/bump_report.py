@@ -55,7 +55,7 @@ def say(terminal: Terminal, outcome: Outcome, report: Report) -> None:
         terminal.say(line)
     terminal.say_findings(report.findings)
     if report.status == "would-move":
-        terminal.say(f"dry run: {len(plan.moves)} pins in {len(plan.edits)} files would move, nothing was written")
+        terminal.say(f"dry run: {count_moved(report)} pins in {len(plan.edits)} files would move, nothing was written")
     if report.status == "refused":
         terminal.say(terminal.paint("refused: nothing was written", "red", "bold"))
 
@@ -87,6 +87,12 @@ def interrupted_finding(versions: tuple[str, str]) -> Finding:
         hint="`check --heal`, or the next bump that is no dry run, finishes or undoes it",
         reason="INTERRUPTED",
     )
+
+
+def count_moved(report: Report) -> int:
+    """How many pins the bump moves; one that it drops does not count."""
+    sites = report.fields["sites"]
+    return sum(site["after"] is not None for site in sites) if isinstance(sites, list) else 0
 
 
 def first_reason(findings: Iterable[Finding]) -> str | None:

@@ -37,6 +37,7 @@ from tooling.pins.override_checks import check_overrides
 from tooling.pins.scan import Tree
 from tooling.pins.texts import SourceText
 from tooling.pins.variable_checks import check_variables
+from tooling.releases.own_index import check_own_index
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,7 +55,14 @@ def run(args: argparse.Namespace, terminal: Terminal) -> Report:
     healed = _heal(args.root, terminal) if args.heal else None
     findings = _interrupted(args.root)
     tree = load_tree(args.root, load_library())
-    findings += [*tree.unread, *check_pins(tree), *check_variables(tree), *check_agreement(tree), *check_installs(tree)]
+    findings += [
+        *tree.unread,
+        *check_pins(tree),
+        *check_variables(tree),
+        *check_agreement(tree),
+        *check_own_index(tree),
+        *check_installs(tree),
+    ]
     findings += [*check_overrides(tree), *check_leftovers(tree), *check_locks(tree), *_check_base(args, tree)]
     resolutions = _resolve(args, tree, terminal, findings)
     failed = has_errors(findings)

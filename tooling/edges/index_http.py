@@ -205,7 +205,7 @@ class HttpReader:
         why = "the proxy does not answer" if isinstance(cause, requests.exceptions.ProxyError) else _innermost(cause)
         return EdgeError(
             f"{label}: cannot be reached: {why}",
-            hint="is the address in pip's configuration right (`pip config debug`), and the network up?",
+            hint="is the address right (`pip config debug`), and the network up? `bump --offline` asks nobody",
             reason="UNREACHABLE",
         )
 

@@ -14,9 +14,9 @@ from tooling.releases.addresses import AddressRole, redact_url, same_address
 from tooling.releases.availability import check_availability
 from tooling.releases.companions import Contradiction
 from tooling.releases.files import ProjectFiles, files_of, first_uploaded, released_versions
+from tooling.releases.own_index import droppable, own_index
 from tooling.releases.serving import check_serving, find_serving, is_own_only
 from tooling.releases.targets import Target
-from tooling.releases.transaction import droppable, own_index
 from tooling.releases.wheels import check_cooldown, check_hashes, check_wheels, collect_sha256
 
 Place = tuple[str | None, int | None]

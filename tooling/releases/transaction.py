@@ -16,6 +16,7 @@ from tooling.pins.settings import FILE, parse_settings
 from tooling.pins.sites import same_release
 from tooling.pins.texts import FileEdit, SourceText
 from tooling.releases.companions import Contradiction, move_companions, specifier_text
+from tooling.releases.own_index import droppable, own_index
 from tooling.releases.requirement_edits import add_index, drop_line, restore_line
 from tooling.releases.settings_edits import write_kept
 
@@ -40,17 +41,6 @@ class Transaction:
     index_added: tuple[str, ...] = ()
     companions: tuple[MovedCompanion, ...] = ()
     refusals: tuple[Finding, ...] = ()
-
-
-def droppable(tree: Tree) -> list[str]:
-    """The packages that the library works without: neither the main one nor one that is built per CUDA."""
-    library = tree.library
-    return [name for name in library.packages if name != library.main_package and name not in library.cuda_packages]
-
-
-def own_index(tree: Tree) -> str:
-    """Where the library serves what public indexes lack: release.toml's mirror, or its own index."""
-    return tree.settings.releases.index or tree.library.own_index
 
 
 def plan_transaction(
