@@ -54,22 +54,25 @@ def _build(tree: Path, words: list[str]) -> dict[str, Any]:
 
 
 def _say(cold: dict[str, Any], again: dict[str, Any], pinned: str, moved: str) -> int:
-    shared = sum(one == other for one, other in zip(cold["layers"], again["layers"], strict=True))
-    changed = _layer_bytes(again["image_id"], len(again["layers"]) - shared)
+    same = [one == other for one, other in zip(cold["layers"], again["layers"], strict=True)]
+    changed = _changed_bytes(again["image_id"], same)
     ratio = again["build_seconds"] / cold["build_seconds"]
     print(f"cold, {pinned}: {cold['build_seconds']:.0f} s, {cold['size_bytes'] / 1e9:.2f} GB")
-    print(f"after the bump, {moved}: {again['build_seconds']:.0f} s, {shared} of {len(again['layers'])} layers stay,")
+    print(f"after the bump, {moved}: {again['build_seconds']:.0f} s, {sum(same)} of {len(same)} layers stay,")
     print(f"  {changed / 1e9:.2f} GB change ({changed / again['size_bytes']:.0%})")
     print(f"ratio {ratio:.2f}, target at most {TARGET_RATIO}")
     return 0 if ratio <= TARGET_RATIO else 4
 
 
-def _layer_bytes(image: str, upper_layers: int) -> int:
-    """The size of so many layers from the top; steps without a layer have no size."""
+def _changed_bytes(image: str, same: list[bool]) -> int:
+    """The size of the layers that differ; steps that make no layer are left out of the history."""
     words = ["docker", "history", "--human=false", "--no-trunc", "--format", "{{.Size}} {{.CreatedBy}}", image]
-    rows = subprocess.run(words, check=True, capture_output=True, text=True).stdout.splitlines()
-    makes_layer = [row for row in rows if row.partition(" ")[2].startswith(("RUN", "COPY", "ADD", "WORKDIR"))]
-    return sum(int(row.partition(" ")[0]) for row in makes_layer[:upper_layers])
+    rows = [
+        row.partition(" ")
+        for row in subprocess.run(words, check=True, capture_output=True, text=True).stdout.splitlines()
+    ]
+    sizes = [int(size) for size, _, step in rows if step.startswith(("RUN", "COPY", "ADD", "WORKDIR"))]
+    return sum(size for size, stays in zip(sizes, reversed(same), strict=False) if not stays)
 
 
 if __name__ == "__main__":

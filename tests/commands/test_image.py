@@ -1,0 +1,103 @@
+"""`image` on machines without docker: the plan, the lint, and input that is refused before anything happens."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.images.conftest import copy_checkout
+from tests.trees import snapshot
+from tooling.cli import main
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of this checkout, where no docker is to be found."""
+    found = copy_checkout(tmp_path / "tree")
+    (tmp_path / "empty").mkdir()
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    return found
+
+
+def _call(capsys: pytest.CaptureFixture[str], tree: Path, *words: str) -> tuple[int, dict[str, Any], str]:
+    status = main(["image", "--root", str(tree), "--json", *words])
+    captured = capsys.readouterr()
+    return status, json.loads(captured.out), captured.err
+
+
+def test_the_plan_takes_the_environments_pins_out_and_says_so(
+    tree: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FLASHINFER_VERSION", "9.9.9")
+    status, report, text = _call(capsys, tree, "--plan")
+    assert status == 0
+    assert "the environment's FLASHINFER_VERSION=9.9.9 is taken out" in text
+    assert {target["name"] for target in report["plan"]} == {"release", "nightly"}
+    assert "9.9.9" not in json.dumps(report)
+
+
+def test_a_bake_file_that_ignores_a_pin_is_refused_before_the_build(
+    tree: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tree / "docker" / "docker-bake.hcl"
+    path.write_text(path.read_text().replace("    FLASHINFER_VERSION = FLASHINFER_VERSION\n", ""))
+    status, report, _ = _call(capsys, tree, "release")
+    assert status == 4
+    assert [item["reason"] for item in report["findings"]] == ["INERT_VARIABLE"]
+    assert _call(capsys, tree, "--lint")[0] == 4
+
+
+def test_this_checkout_passes_its_own_lint(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, report, _ = _call(capsys, tree, "--lint")
+    assert (status, report["findings"]) == (0, [])
+
+
+BAD = {
+    "no such target": (["nosuch"], "no target nosuch"),
+    "no index file": (["--index-config", "missing.conf"], "--index-config missing.conf: cannot be read"),
+    "no certificates": (["--ca-bundle", "tree/versions.json"], "holds no PEM certificate"),
+    "no bake file": (["--bake-file", "other.hcl"], "expected other.hcl"),
+    "two modes": (["--plan", "--doctor"], "not allowed with argument"),
+    "override": (["--set", "nonsense"], "expected TARGET.KEY=VALUE"),
+    "build context": (["--build-context", "x"], "expected NAME=PATH"),
+    "mirror with a password": (["--apt-mirror", "http://me:hunter2@mirror/ubuntu"], "holds credentials"),
+}
+
+
+@pytest.mark.parametrize(("words", "message"), BAD.values(), ids=BAD.keys())
+def test_bad_input_is_refused_in_one_sentence_and_nothing_is_written(
+    tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+    words: list[str], message: str,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    before = snapshot(tree)
+    status, report, text = _call(capsys, tree, *words)
+    assert status == 2
+    assert message in report["error"]["message"]
+    assert "hunter2" not in text + json.dumps(report)
+    assert snapshot(tree) == before
+    assert not (tree / "evidence").exists()
+
+
+@pytest.mark.parametrize(("name", "text"), [("versions.json", "{"), ("docker/docker-bake.hcl", "target {")])
+def test_a_broken_file_is_named(tree: Path, capsys: pytest.CaptureFixture[str], name: str, text: str) -> None:
+    (tree / name).write_text(text)
+    status, report, _ = _call(capsys, tree, "--plan")
+    assert status == 2
+    assert name in report["error"]["message"]
+
+
+def test_addresses_on_this_machines_disk_are_left_out_of_a_build_and_that_is_said(
+    tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "pip.conf").write_text(
+        "[global]\nindex-url = https://me:hunter2@host.invalid/simple\nextra-index-url = https://b.invalid/ file:///opt/x\n"
+    )
+    status, _, text = _call(capsys, tree, "--plan", "--index-config", str(tmp_path / "pip.conf"))
+    assert status == 0
+    assert "file:///opt/x lies on this machine's disk" in text
+    assert "the best version of all of them is taken" in text
+    assert "hunter2" not in text
