@@ -62,8 +62,8 @@ class Showing:
         self._correct += self._is_correct(index, exchange)
         rate = self._done / max(now - self._first, 1e-6)
         accuracy = self._correct / self._replied if self._replied else 0.0
-        self._bar.update(self._task, completed=self._done, rate=rate, accuracy=accuracy)
         if self._live is not None:
+            self._bar.update(self._task, completed=self._done, rate=rate, accuracy=accuracy)
             self._live.update(self._bar)
         elif self._is_time():
             lost = self._done - self._replied
