@@ -20,7 +20,6 @@ from tooling.edges.environment import load_environment
 from tooling.edges.files.durable import replace_file
 from tooling.errors import InputError
 
-
 DERIVING = (
     "derive",
     "disk_key",
