@@ -13,6 +13,8 @@ from tooling.capabilities.source import Module, Source, evidence, identifiers, m
 GEMM_MODULES = re.compile(r"flashinfer/(gemm\.py|gemm/[^/]+\.py|trtllm_low_latency_gemm\.py)")
 """Where the runners stand that take a scale-factor layout."""
 SF_LAYOUT = re.compile(r"sf_layout|scale_factor_layout|sfLayout")
+MARK = re.compile(rb"sf_layout|scale_factor_layout|sfLayout|CublasFp8GemmRunner|CublasltBf16GemmRunner|bf16_gemm")
+"""What a GEMM module must mention to be worth parsing: a layout, or an operation or runner with a known fault."""
 RANK = re.compile(r"^_*((tp|ep|dp|pp|cp|moe|global|local|process|world)_?)*_?rank$|^_*local_expert_offset$")
 """Names that differ from process to process. `kv_lora_rank` and its like are shapes, not processes."""
 
@@ -41,9 +43,9 @@ def derive_sf_layout(source: Source) -> Fact:
 
 
 def gemm_modules(source: Source) -> list[Module]:
-    """The GEMM modules that speak of runners, or the first of all if none does."""
+    """The GEMM modules that matter here, or the first of all if none does."""
     paths = sorted(filter(GEMM_MODULES.fullmatch, source.names))
-    marked = [path for path in paths if b"Runner" in source.text(path)]
+    marked = [path for path in paths if MARK.search(source.text(path))]
     return [module for module in map(source.module, marked or paths[:1]) if module]
 
 

@@ -20,6 +20,20 @@ from tooling.edges.environment import load_environment
 from tooling.edges.files.durable import replace_file
 from tooling.errors import InputError
 
+DERIVING = (
+    "derive",
+    "disk_key",
+    "distribution",
+    "facts",
+    "faults",
+    "names",
+    "operations",
+    "runners",
+    "source",
+    "tuner",
+)
+"""The modules of `tooling.capabilities` whose change makes what was kept worthless; a test holds the list."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeCache:
@@ -70,8 +84,9 @@ def default_probe_cache() -> ProbeCache:
 
 @cache
 def code_digest() -> str:
-    """A hash over the modules that derive facts."""
+    """A hash over the modules that derive facts: `derive` and what it imports of its own room."""
     digest = hashlib.sha256()
-    for path in sorted(Path(next(iter(tooling.capabilities.__path__))).glob("*.py")):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    room = Path(next(iter(tooling.capabilities.__path__)))
+    for name in sorted(DERIVING):
+        digest.update(name.encode() + b"\0" + (room / f"{name}.py").read_bytes())
     return digest.hexdigest()
