@@ -95,6 +95,13 @@ def capabilities_matrix(session: nox.Session) -> None:
     session.run("python", "-m", "tooling", "capabilities", "--matrix", "--output", "docs/capabilities-matrix.md")
 
 
+@nox.session(name="real-trees", default=False)
+def real_trees(session: nox.Session) -> None:
+    """Bump published source trees and compare: `nox -s real-trees -- vllm==0.12.0 vllm==0.13.0`."""
+    prepare(session)
+    session.run("python", "-m", "benchmarks.real_trees", *session.posargs)
+
+
 @nox.session
 def tests(session: nox.Session) -> None:
     """Run the tests: `nox -s tests -- -k bump --run-online`."""

@@ -109,10 +109,8 @@ def _print_sites(group: list[Reading]) -> None:
         groups = groups_by_version(item.tree.pins)
         versions = "; ".join(f"{version}: {len(sites)}" for version, sites in groups.items()) or "-"
         shapes = ", ".join(f"{name} {n}" for name, n in sorted(Counter(pin.shape for pin in item.tree.pins).items()))
-        print(
-            f"| {item.name} {item.version} | {item.files} | {item.seconds:.2f} | {len(item.tree.pins)} "
-            f"| {versions} | {shapes} |"
-        )
+        figures = f"{item.files} | {item.seconds:.2f} | {len(item.tree.pins)}"
+        print(f"| {item.name} {item.version} | {figures} | {versions} | {shapes} |")
 
 
 def _print_comparisons(rows: list[tuple[Reading, Reading]], *, places: bool) -> int:

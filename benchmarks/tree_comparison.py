@@ -11,6 +11,7 @@ from enum import StrEnum
 from packaging.version import Version
 
 from tooling.pins.plan import Move, plan_bump
+from tooling.pins.python_strings import Purpose, parse_strings
 from tooling.pins.readers.phrases import VERSION
 from tooling.pins.scan import Tree
 from tooling.pins.sites import Role, parse_spelling
@@ -78,7 +79,7 @@ def _judge(move: Move, older: Tree, newer: Tree, after: dict[str, str]) -> Place
 
 def _unmoved(older: Tree, newer: Tree, after: dict[str, str], to: Version) -> Iterator[Place]:
     """Lines of the newer tree that differ from the older one's by the version alone, and that no bump would make."""
-    target = re.compile(rf"(?<![\w.]){re.escape(str(to))}(?![\w.]*\d)")
+    target = re.compile(rf"(?<![\d.]){re.escape(str(to))}(?![\w.]*\d)")
     versions = {site.version.public for site in older.pins if site.version is not None} - {str(to)}
     for source in older.texts:
         old_lines = [line.strip() for line in source.text.split("\n")]
@@ -94,8 +95,20 @@ def _unmoved(older: Tree, newer: Tree, after: dict[str, str], to: Version) -> It
 
 
 def _is_mention(tree: Tree, path: str, line: int) -> bool:
+    """True for a comment, a docstring, and a place that the scan lists as no pin."""
     sites = [site for site in tree.sites if (site.path, site.line) == (path, line)]
-    return _line(tree, path, line).startswith("#") or any(site.role is not Role.PIN for site in sites)
+    if _line(tree, path, line).startswith("#") or any(site.role is not Role.PIN for site in sites):
+        return True
+    source = tree.text(path)
+    if source is None or not path.endswith(".py"):
+        return False
+    start = sum(len(text) + 1 for text in source.text.split("\n")[: line - 1])
+    region = (start, start + len(source.text[start:].partition("\n")[0]))
+    literals, _ = parse_strings(source.text, [region]) or ([], [])
+    return any(
+        item.purpose is Purpose.TOLD and item.start <= region[1] and region[0] <= item.start + len(item.raw)
+        for item in literals
+    )
 
 
 def _line(tree: Tree, path: str, line: int) -> str:

@@ -25,7 +25,7 @@ from tooling.pins.derived import renewal
 from tooling.pins.drift import groups_by_version
 from tooling.pins.leftovers import check_leftovers
 from tooling.pins.scan import Tree
-from tooling.pins.sites import PinSite, Role, same_release
+from tooling.pins.sites import PinSite, Role
 
 _COPIES = (Role.LOCK, Role.DERIVED, Role.PROSE)
 
@@ -61,7 +61,12 @@ def _say(terminal: Terminal, tree: Tree, groups: dict[str, list[PinSite]], *, sh
     for version, sites in groups.items():
         terminal.say(terminal.paint(f"{version}: {_count(sites)}", "bold"))
         _say_sites(terminal, sites)
-    copies = [site for site in tree.sites if site.role in _COPIES and (shows_all or _will_be_stale(tree, site))]
+    held = {site.version.public for site in tree.pins if site.version is not None}
+    copies = [
+        site
+        for site in tree.sites
+        if site.role in _COPIES and (shows_all or (site.version is not None and site.version.public in held))
+    ]
     if copies:
         terminal.say(terminal.paint("stale after a bump:" if not shows_all else "copies and mentions:", "bold"))
         _say_sites(terminal, copies, tree)
@@ -80,10 +85,6 @@ def _say_sites(terminal: Terminal, sites: Sequence[PinSite], tree: Tree | None =
         renew = _renewal(tree, site) if tree is not None else ""
         line = f"  {place:<{widths[0]}}  {site.spelling:<{widths[1]}}  {' '.join(words)}"
         terminal.say(line + (terminal.paint(f"  renew: {renew}", "dim") if renew else ""))
-
-
-def _will_be_stale(tree: Tree, site: PinSite) -> bool:
-    return any(site.version is not None and same_release(pin.version, site.version) for pin in tree.pins)
 
 
 def _renewal(tree: Tree, site: PinSite) -> str | None:

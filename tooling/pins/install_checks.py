@@ -107,8 +107,11 @@ def _check_bypass(tree: Tree, source: SourceText) -> Iterator[Finding]:
         return
     plain = blank_comments(source.text)
     for name in tree.library.bypass_variables:
-        for match in re.finditer(rf"(?<![\w${{]){name}(?:[ \t]*[=:][ \t]*|[ \t]+)[\"']?(?P<value>[\w.]*)", plain):
-            if match["value"].lower() in _OFF:
+        pattern = (
+            rf"(?<![\w${{]){name}[ \t]*[=:][ \t]*[\"']?(?P<value>[\w.]*)|\bENV[ \t]+{name}[ \t]+[\"']?(?P<old>[\w.]*)"
+        )
+        for match in re.finditer(pattern, plain):
+            if (match["value"] or match["old"] or "").lower() in _OFF:
                 continue
             in_workflow = is_yaml(source.path)
             yield Finding(

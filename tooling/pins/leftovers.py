@@ -9,6 +9,7 @@ from packaging.version import Version
 
 from tooling.findings import Finding, Severity
 from tooling.pins.derived import renewal
+from tooling.pins.library import Library
 from tooling.pins.readers.dockerfile_arg import matches as is_dockerfile
 from tooling.pins.readers.hcl_default import blank_hcl_comments
 from tooling.pins.readers.hcl_default import matches as is_hcl
@@ -24,12 +25,21 @@ from tooling.pins.texts import SourceText
 _OTHER_FORM = re.compile(
     rf"(?m)^[ \t]*(?:ENV[ \t]+(?P<env>\w+)[ \t]+[\"']?|-?[ \t]*(?P<key>[\w-]+):[ \t]+[\"']?)(?P<version>{VERSION})"
 )
+_VERSION_NAME = re.compile(r"(?i)(?:^|[_-])(?:ver|version|ref|tag)$")
 _BOUND_NAME = re.compile(r"(?:^|_)(?:MIN|MAX|MINIMUM|MAXIMUM|LEAST|REQUIRED)(?:_|$)")
 
 
 def check_leftovers(tree: Tree, *, severity: Severity = Severity.ERROR) -> list[Finding]:
     """Variables that may be a pin and are not known as one, with that severity, and commits as warnings."""
-    suspects = [finding for source in tree.texts for finding in _suspects(tree, source, severity)]
+    known: dict[str, list[PinSite]] = {}
+    for site in tree.sites:
+        known.setdefault(site.path, []).append(site)
+    held = {site.version.public for site in tree.pins if site.version is not None}
+    suspects = [
+        finding
+        for source in tree.texts
+        for finding in _suspects(tree.library, source, known.get(source.path, []), held, severity)
+    ]
     return [*suspects, *_commits(tree)]
 
 
@@ -80,52 +90,53 @@ def _renewal(tree: Tree, site: PinSite, version: Version) -> str:
     return renewal(site, source.text if source else "", version=str(version))
 
 
-def _suspects(tree: Tree, source: SourceText, severity: Severity) -> Iterator[Finding]:
+def _suspects(
+    library: Library, source: SourceText, sites: list[PinSite], held: set[str], severity: Severity
+) -> Iterator[Finding]:
+    """`sites` are those of the text, `held` the versions that the tree's pins hold."""
     text = _plain(source)
     if text is None:
         return
-    pins = {site.start for site in tree.sites if site.path == source.path}
-    installs = any(site.path == source.path for site in tree.sites if site.role is not Role.PROSE) or re.search(
-        rf"install[^\n]*{tree.library.mark}", text
-    )
+    pins = {site.start for site in sites}
+    installs = any(site.role is not Role.PROSE for site in sites) or f"install {library.mark}" in text
     for match in (*ASSIGNMENT.finditer(text), *_OTHER_FORM.finditer(text)):
         name = match["name"] if match.re is ASSIGNMENT else match["env"] or match["key"]
-        if match.start("version") in pins or not _is_suspect(tree, text, name, match["version"], bool(installs)):
+        if match.start("version") in pins or not _may_be_pin(library, name, match["version"]):
             continue
-        yield Finding(
-            check="unknown-variable",
-            severity=severity,
-            path=source.path,
-            line=source.line_and_column(match.start("version"))[0],
-            detail=f"{name} holds {match['version']}, looks like a version of {tree.library.name}, "
-            "and is not known as one.",
-            hint="name it in release.toml, [pins] variable_aliases, or rename it",
-            reason="UNKNOWN_VARIABLE",
-        )
+        is_copy = installs and _public(match["version"]) in held and not _serves_another(library, text, name)
+        if library.may_name_version(name) or is_copy:
+            yield Finding(
+                check="unknown-variable",
+                severity=severity,
+                path=source.path,
+                line=source.line_and_column(match.start("version"))[0],
+                detail=f"{name} holds {match['version']}, looks like a version of {library.name}, "
+                "and is not known as one.",
+                hint="name it in release.toml, [pins] variable_aliases, or rename it",
+                reason="UNKNOWN_VARIABLE",
+            )
 
 
-def _is_suspect(tree: Tree, text: str, name: str, spelling: str, installs: bool) -> bool:
-    """By its name; or it holds the pinned version in a text that installs the library, and no other package uses it."""
-    if _BOUND_NAME.search(name.upper().replace("-", "_")) or tree.library.names_version(name):
-        return False
+def _may_be_pin(library: Library, name: str, spelling: str) -> bool:
+    """By its name a version that is no bound, by its value a whole release."""
     version = parse_spelling(spelling)
-    if version is None or len(version.release) < 3:
+    if version is None or len(version.release) < 3 or library.names_version(name):
         return False
-    if tree.library.may_name_version(name):
-        return True
-    is_version_name = re.search(r"(?i)(?:^|[_-])(?:ver|version|ref|tag)$", name) is not None
-    return installs and is_version_name and _holds_pin(tree, version) and not _serves_another(tree, text, name)
+    if _BOUND_NAME.search(name.upper().replace("-", "_")):
+        return False
+    return library.may_name_version(name) or _VERSION_NAME.search(name) is not None
 
 
-def _holds_pin(tree: Tree, version: Version) -> bool:
-    return any(same_release(site.version, version) for site in tree.pins)
+def _public(spelling: str) -> str | None:
+    version = parse_spelling(spelling)
+    return None if version is None else version.public
 
 
-def _serves_another(tree: Tree, text: str, name: str) -> bool:
+def _serves_another(library: Library, text: str, name: str) -> bool:
     """True if the text uses the variable away from the library, or names what the variable is called after."""
     for use in re.finditer(rf"\$\{{?{re.escape(name)}\b", text):
         line = text[text.rfind("\n", 0, use.start()) + 1 : text.find("\n", use.end()) % (len(text) + 1)]
-        if tree.library.mark not in line.lower():
+        if library.mark not in line.lower():
             return True
     stem = re.sub(r"(?i)[_-](?:ver|version|ref|tag|git)(?=[_-]|$)", "", name).lower().replace("_", "[-_]?")
     return re.search(rf"(?i)(?<![\w-]){stem}(?:\[[^\]]*\])?(?:==|[/.@]|\s)", text) is not None

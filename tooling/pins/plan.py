@@ -63,7 +63,8 @@ def plan_bump(tree: Tree, to: Version, *, from_any: bool = False) -> BumpPlan:
     """
     refusals = [item for item in check_pins(tree) if not (from_any and item.check == "drift") and item.reason]
     moves = tuple(_move(site, to) for site in tree.pins)
-    edits = tuple(edit for source in tree.texts if (edit := _edit(source, moves)) is not None)
+    by_path = _by_path(moves)
+    edits = tuple(edit for source in tree.texts if (edit := _edit(source, by_path.get(source.path, ()))) is not None)
     return BumpPlan(
         from_version=tree.truth,
         to=to,
@@ -95,9 +96,7 @@ def _move(site: PinSite, to: Version) -> Move:
 
 def _edit(source: SourceText, moves: Iterable[Move]) -> FileEdit | None:
     replacements = [
-        Replacement(start=move.site.start, end=move.site.end, new=move.after.strip("'\"`"))
-        for move in moves
-        if move.site.path == source.path
+        Replacement(start=move.site.start, end=move.site.end, new=move.after.strip("'\"`")) for move in moves
     ]
     after = replace_spans(source.text, replacements).encode()
     return None if after == source.raw else FileEdit(path=source.path, before=source.raw, after=after)
@@ -105,10 +104,11 @@ def _edit(source: SourceText, moves: Iterable[Move]) -> FileEdit | None:
 
 def _check_result(tree: Tree, moves: Iterable[Move], edits: Iterable[FileEdit], to: Version) -> Iterable[Finding]:
     """Reads the edited texts again: each pin that moved stands where it was to stand, and is a pin at `to`."""
+    by_path = _by_path(moves)
     for edit in edits:
         after = read_sites(SourceText(edit.path, edit.after.decode()), tree.library)
         moved = {site.start for site in after if site.role is Role.PIN and same_release(site.version, to)}
-        expected = _starts_after([move for move in moves if move.site.path == edit.path])
+        expected = _starts_after(by_path[edit.path])
         if not moved.issuperset(expected):
             yield Finding(
                 check="no-effect",
@@ -117,6 +117,13 @@ def _check_result(tree: Tree, moves: Iterable[Move], edits: Iterable[FileEdit], 
                 hint="nothing was written; this file has a spelling that the tool cannot edit",
                 reason="NO_EFFECT",
             )
+
+
+def _by_path(moves: Iterable[Move]) -> dict[str, list[Move]]:
+    grouped: dict[str, list[Move]] = {}
+    for move in moves:
+        grouped.setdefault(move.site.path, []).append(move)
+    return grouped
 
 
 def _starts_after(moves: Iterable[Move]) -> list[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import translate
 
 from packaging.version import InvalidVersion, Version
@@ -50,13 +50,16 @@ class Tree:
     variables: dict[str, str]
     truth: Version | None
     unread: tuple[Finding, ...] = ()
+    _by_path: dict[str, SourceText] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     @property
     def pins(self) -> list[PinSite]:
         return [site for site in self.sites if site.role is Role.PIN]
 
     def text(self, path: str) -> SourceText | None:
-        return next((text for text in self.texts if text.path == path), None)
+        if not self._by_path:
+            self._by_path.update((text.path, text) for text in self.texts)
+        return self._by_path.get(path)
 
 
 def scan(

@@ -24,6 +24,7 @@ REQUIREMENTS = [
            "0.6.13 lock python"),
     sample("similar-names", R, "flashinfer-bench==0.6.13\nmy-flashinfer-python==0.6.13\nflashinfer-python-paddle==0.6.13\n"),
     sample("any-text-file", "docker/deps.txt", "flashinfer-python==0.6.13\nsome prose about flashinfer-python==0.6.13 here\n", "0.6.13 pin python"),
+    sample("settings-in-a-text-file", "docker/versions.txt", "FLASHINFER_VERSION=0.6.13\nCUDA_VERSION=13.0.2\n", "0.6.13 pin"),
     sample("setup-cfg", "setup.cfg", "[options]\ninstall_requires =\n    flashinfer-python==0.6.13\n    torch==0.6.13\n", "0.6.13 pin python"),
 ]  # fmt: skip
 SHELL = [
@@ -42,6 +43,9 @@ SHELL = [
     sample("clone-under-another-name", S, "git clone https://github.com/flashinfer-ai/flashinfer.git fi && cd fi && git fetch origin v0.6.13\n", "v0.6.13 pin"),
     sample("branch-in-front-of-a-variable", S, "git clone -b v0.6.13 ${FLASHINFER_GIT_REPO} x\n", "v0.6.13 pin"),
     sample("apostrophes", S, "echo don't\n# it isn't flashinfer-python==0.6.12\npip install flashinfer-python==0.6.13\n", "0.6.12 prose", "0.6.13 pin python"),
+    sample("default-of-another-variable", S, 'FLASHINFER_VERSION="${1:-0.6.13}"\nNIXL_VERSION="${2:-0.6.13}"\n', "0.6.13 pin"),
+    sample("map-entry", S, 'declare -A V=([flashinfer-python]="0.6.13" [nixl]="0.6.13")\n', '"0.6.13" pin python'),
+    sample("pipeline-parameter", "Jenkinsfile", "string(name: 'FLASHINFER_VERSION', defaultValue: '0.6.13')\n", "'0.6.13' pin"),
     sample("makefile", "Makefile", "FLASHINFER_VERSION ?= 0.6.13\nFLASHINFER_TAG := v0.6.13\nx:\n\tpip install nixl==0.6.13\n", "0.6.13 pin", "v0.6.13 pin"),
     sample("env-file", ".env", "FLASHINFER_VERSION=0.6.13\n", "0.6.13 pin"),
     sample("cmake", "CMakeLists.txt", "FetchContent_Declare(f\n  GIT_REPOSITORY https://github.com/flashinfer-ai/flashinfer.git\n  GIT_TAG v0.6.13\n)\nFetchContent_Declare(c GIT_REPOSITORY https://e.invalid/cutlass GIT_TAG v0.6.13)\n",

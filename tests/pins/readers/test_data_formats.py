@@ -50,6 +50,8 @@ YAML = [
     sample("conda", "environment.yml", "dependencies:\n- flashinfer-python=0.6.13\n- pip:\n  - flashinfer-cubin==0.6.13\n  - torch==0.6.13\n",
            "0.6.13 pin python", "0.6.13 pin cubin"),
     sample("expression-default", W, "env:\n  V: ${{ inputs.flashinfer_version || '0.6.13' }}\n", "'0.6.13' pin"),
+    sample("default-under-the-key", W, "env:\n  FLASHINFER_VERSION: ${{ inputs.version || '0.6.13' }}\n  X: ${{ inputs.y || '0.6.13' }}\n", "'0.6.13' pin"),
+    sample("compose-default", "compose.yaml", "args:\n  FLASHINFER_VERSION: ${FI:-0.6.13}\n", "0.6.13 pin"),
     sample("matrix-of-several", W, "matrix:\n  flashinfer-version: ['0.6.12', '0.6.13']\n", "'0.6.12' use", "'0.6.13' use"),
     sample("list-of-one", W, "matrix:\n  flashinfer-version: ['0.6.13']\n", "'0.6.13' pin"),
     sample("image", "compose.yaml", "image: ghcr.io/x/flashinfer:v0.6.13\n", "v0.6.13 pin"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+from itertools import pairwise
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -48,7 +48,7 @@ def _cut(text: str, sites: list[PinSite]) -> str:
 def test_no_text_breaks_a_reader_or_a_bump(path: str, text: str) -> None:
     source = SourceText(path, text)
     sites = read_sites(source, library())
-    for first, second in itertools.pairwise(sites):
+    for first, second in pairwise(sites):
         assert first.end <= second.start
     pins = [site for site in sites if site.role is Role.PIN]
     assert all(site.version is not None and text[site.start : site.end] in site.spelling for site in pins)

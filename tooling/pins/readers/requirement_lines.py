@@ -12,6 +12,7 @@ from pathlib import PurePosixPath
 from tooling.pins.derived import is_compiled
 from tooling.pins.library import Library
 from tooling.pins.readers.phrases import Span, find_addresses, find_archives, find_requirements
+from tooling.pins.readers.shell_text import find_variables
 from tooling.pins.requirements import RequirementLine, parse_requirements
 from tooling.pins.sites import PinSite, Role, make_site
 from tooling.pins.texts import SourceText
@@ -46,8 +47,10 @@ def read(source: SourceText, library: Library) -> Iterator[PinSite]:
 
 
 def _spans(line: RequirementLine, library: Library) -> Iterator[Span]:
-    if library.mark not in line.text.lower():
+    if not library.is_named_in(line.text):
         return
+    if line.requirement is None and re.fullmatch(r"[\w-]+\s*=\s*\S+", line.text):
+        yield from find_variables(line.text, library)
     if line.name is not None and library.package_of(line.name) is not None:
         yield from find_requirements(line.text.partition(";")[0], library)
     if "/" in line.text or line.text.endswith(".whl"):

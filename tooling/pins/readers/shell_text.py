@@ -35,6 +35,11 @@ ASSIGNMENT = re.compile(
 )
 _FLAG = re.compile(rf"(?<!\S)--(?P<name>[A-Za-z][\w-]*)[ \t]+[\"']?(?P<version>{VERSION})")
 _CALL = re.compile(rf"\bset\(\s*(?P<name>\w+)\s+[\"']?(?P<version>{VERSION})")
+_DEFAULTED = re.compile(
+    rf"(?<![\w${{])(?P<name>[A-Za-z_][\w-]*)[ \t]*\??=[ \t]*[\"']?\$\{{\w+:?[-=][\"']?(?P<version>{VERSION})[\"']?\}}"
+)
+_PARAMETER = re.compile(rf"\bname:\s*[\"'](?P<name>\w+)[\"']\s*,\s*defaultValue:\s*[\"'](?P<version>{VERSION})[\"']")
+_ENTRY = re.compile(rf"\[[\"']?(?P<name>[\w.-]+)[\"']?\]=[\"']?(?P<version>{VERSION})")
 _COMMIT = re.compile(r"(?<![\w${])(?P<name>[A-Za-z_][\w-]*)=[\"']?(?P<version>(?=[0-9]*[a-f])[0-9a-f]{7,40})(?![\w.])")
 _CMAKE_TAG = re.compile(rf"\bGIT_TAG\s+[\"']?(?P<ref>{VERSION}|[0-9a-f]{{7,40}})")
 
@@ -64,10 +69,15 @@ def find_shell(text: str, library: Library, *, folder: str = "") -> Iterator[Spa
 
 def find_variables(text: str, library: Library) -> Iterator[Span]:
     """Values of variables that hold the library's version."""
-    for pattern in (ASSIGNMENT, _FLAG, _CALL):
+    for pattern in (ASSIGNMENT, _DEFAULTED, _PARAMETER, _FLAG, _CALL):
         for match in pattern.finditer(text):
             if library.names_version(match["name"]):
                 yield Span(start=match.start("version"), end=match.end("version"), shape="variable")
+    for match in _ENTRY.finditer(text):
+        package = library.package_of(match["name"])
+        if package is not None or library.names_version(match["name"]):
+            start, end = match.span("version")
+            yield Span(start=start, end=end, shape="variable", package=package)
     for match in _COMMIT.finditer(text):
         if library.names_version(match["name"]):
             yield Span(start=match.start("version"), end=match.end("version"), shape="git-commit", role=Role.USE)

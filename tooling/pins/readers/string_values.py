@@ -14,6 +14,9 @@ from tooling.pins.sites import Role
 _EXACT = re.compile(rf"\s*(?:===?)?\s*(?P<version>{VERSION})\s*")
 _BOUND = re.compile(rf"\s*(?:[~^<>!]=?|~=)\s*(?P<version>{VERSION})")
 _COMMIT = re.compile(r"(?=[0-9]*[a-f])[0-9a-f]{7,40}")
+_DEFAULT = re.compile(
+    rf"\s*\$\{{(?:\w+:?[-=][\"']?(?P<shell>{VERSION})[\"']?|\{{[^{{}}]*\|\|\s*[\"'](?P<expression>{VERSION})[\"']\s*\}})\}}\s*"
+)
 _HASH = re.compile(r"[0-9a-f]{7,40}")
 _SCRIPT = re.compile(
     r"\b(?:pip3?|uv|conda|mamba|git|gh|curl|wget|export|docker|python3?|make|bash|sh|cd)\s+[-\w./\"'$]"
@@ -42,6 +45,9 @@ def find_bound(value: str, *, shape: str, package: str | None = None) -> Iterato
     if match is not None:
         role = Role.PIN if exact else Role.MINIMUM
         yield Span(start=match.start("version"), end=match.end("version"), shape=shape, role=role, package=package)
+    elif default := _DEFAULT.fullmatch(value):
+        group = "shell" if default["shell"] else "expression"
+        yield Span(start=default.start(group), end=default.end(group), shape="variable-default", package=package)
     elif (_HASH if shape == "git-ref" else _COMMIT).fullmatch(value):
         yield Span(start=0, end=len(value), shape="git-commit", role=Role.USE)
 
