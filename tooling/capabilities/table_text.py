@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from datetime import datetime
+from collections.abc import Collection, Iterable, Mapping
+from datetime import date
 
 from packaging.version import InvalidVersion, Version
 
@@ -35,11 +35,20 @@ def parse(text: str, *, path: str = FILE_NAME) -> Table:
     Raises:
         InputError: not JSON, a wrong shape, a release in two rows, or one that is a dev, rc or local version.
     """
+    return parse_body(parse_json(text, path=path), path=path)
+
+
+def parse_json(text: str, *, path: str) -> object:
+    """The JSON values of a table's text. Raises InputError."""
     try:
-        body = json.loads(text)
+        return json.loads(text)
     except (ValueError, RecursionError) as cause:
         raise InputError(f"{path}: not JSON: {cause}", reason="BAD_TABLE") from cause
-    reader = _Reader()
+
+
+def parse_body(body: object, *, path: str, only: Collection[Version] | None = None) -> Table:
+    """As `parse`, from JSON values; with `only`, rows that list none of these releases are passed over unread."""
+    reader = _Reader(only)
     table = reader.table(body)
     if reader.problems:
         raise InputError(f"{path}: {'; '.join(reader.problems)}", reason="BAD_TABLE")
@@ -75,23 +84,33 @@ def _row_json(row: Row) -> dict[str, object]:
 class _Reader:
     """Reads JSON values into a table and gathers what is wrong with them."""
 
-    def __init__(self) -> None:
+    def __init__(self, only: Collection[Version] | None = None) -> None:
         self.problems: list[str] = []
+        self._only = None if only is None else {Version(release.public) for release in only}
 
     def table(self, body: object) -> Table:
         top = self.mapping(body, "the table", {"format", "rows", "calendar"})
         if top.get("format") != FORMAT:
             self.problems.append(f"format: found {top.get('format')!r}, expected {FORMAT}")
         rows = tuple(
-            self._row(item, f"rows[{index}]") for index, item in enumerate(self._list(top.get("rows"), "rows"))
+            self._row(item, f"rows[{index}]")
+            for index, item in enumerate(self._list(top.get("rows"), "rows"))
+            if self._is_wanted(item)
         )
         calendar = self.mapping(top.get("calendar"), "calendar", {"as_of", "releases"})
         published = {}
         for name, item in self.mapping(calendar.get("releases"), "calendar.releases").items():
             release = self._release(name, f"calendar.releases.{name}")
+            if self._only is not None and release not in self._only:
+                continue
             published[release] = self._published(item, f"calendar.releases.{name}")
         self._check_listed_once(rows)
         return Table(rows=rows, as_of=self._date(calendar.get("as_of"), "calendar.as_of"), published=published)
+
+    def _is_wanted(self, body: object) -> bool:
+        if self._only is None or not isinstance(body, dict) or not isinstance(body.get("releases"), list):
+            return True
+        return not self._only.isdisjoint(map(_version, body["releases"]))
 
     def _row(self, body: object, path: str) -> Row:
         row = self.mapping(body, path, {"label", "releases", "facts", "known_faults", "deepep_synchronized"})
@@ -199,11 +218,15 @@ class _Reader:
         return release
 
     def _date(self, value: object, path: str) -> str:
+        text = self._text(value, path)
         try:
-            return datetime.strptime(self._text(value, path), "%Y-%m-%d").date().isoformat()  # noqa: DTZ007  # a day
+            # Other spellings of ISO 8601 (20260601, 2026-W23-1) are not the table's one.
+            if date.fromisoformat(text).isoformat() == text:
+                return text
         except ValueError:
-            self.problems.append(f"{path}: found {value!r}, expected a day, YYYY-MM-DD")
-            return "1970-01-01"
+            pass
+        self.problems.append(f"{path}: found {value!r}, expected a day, YYYY-MM-DD")
+        return "1970-01-01"
 
     def mapping(self, value: object, path: str, keys: set[str] | None = None) -> dict[str, object]:
         if not isinstance(value, dict):
@@ -225,3 +248,10 @@ class _Reader:
             self.problems.append(f"{path}: found {value!r}, expected text")
             return ""
         return value
+
+
+def _version(name: object) -> Version | None:
+    try:
+        return Version(str(name))
+    except InvalidVersion:
+        return None

@@ -11,7 +11,7 @@ from packaging.version import Version
 from tooling.capabilities.comparing import Change, compare, gate_row
 from tooling.capabilities.table import NoRowError, Row, lookup
 from tooling.commands.terminal import Terminal
-from tooling.edges.capability_table import load_table
+from tooling.edges.capability_table import load_rows
 from tooling.findings import Finding, Severity
 from tooling.pins.plan import BumpPlan
 
@@ -36,13 +36,13 @@ def add_unknown_argument(parser: argparse.ArgumentParser) -> None:
 
 def spelled_as_released(to: Version) -> Version:
     """The release as it was published: `0.6` is 0.6.0 for PEP 440, but its tag and its files carry the full name."""
-    row = lookup(load_table(), to)
+    row = lookup(load_rows(to), to)
     return to if row is None else next(release for release in row.releases if release == to)
 
 
 def look_up(plan: BumpPlan) -> TargetRow:
     """The target in the shipped table."""
-    table = load_table()
+    table = load_rows(*filter(None, (plan.from_version, plan.to)))
     row = lookup(table, plan.to)
     before = None if plan.from_version is None else lookup(table, plan.from_version)
     return TargetRow(row=row, changes=compare(before, row) if before and row else ())

@@ -1,30 +1,23 @@
-"""YAML: keys that hold the version, workflow inputs and their defaults, scripts in blocks, images, requirements.
+"""YAML files: which these are, and how a text is read that is no YAML (a template): line by line.
 
-PyYAML gives the values with their positions; a text that it cannot parse (a template) is read line by line.
+What stands in a text that is YAML is found in `yaml_documents`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-
-import yaml
+from collections.abc import Iterator
 
 from tooling.pins.library import Library
-from tooling.pins.readers.phrases import VERSION, Span, find_images
+from tooling.pins.readers.phrases import VERSION, Span
 from tooling.pins.readers.shell_text import find_shell
-from tooling.pins.readers.string_values import find_bound, find_in_value, names_home
 from tooling.pins.shell_syntax import blank_comments
-from tooling.pins.sites import PinSite, Role, make_site
+from tooling.pins.sites import PinSite, make_site
 from tooling.pins.texts import SourceText
 
 SHAPE = "yaml-value"
 
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_REPOSITORY_KEYS = ("repository", "repo", "git", "url", "uses")
-_REF_KEYS = frozenset(("ref", "tag", "rev", "branch", "version"))
 _LINE = re.compile(rf"(?m)^[ \t]*-?[ \t]*[\"']?(?P<name>[A-Za-z_][\w-]*)[\"']?:[ \t]+[\"']?(?P<version>{VERSION})")
-_CONDA = re.compile(rf"\s*(?:[\w-]+::)?(?P<name>[\w.-]+)=(?P<version>{VERSION})(?:=\S*)?\s*")
 
 
 def matches(path: str) -> bool:
@@ -33,11 +26,13 @@ def matches(path: str) -> bool:
 
 
 def read(source: SourceText, library: Library) -> Iterator[PinSite]:
+    from tooling.pins.readers.yaml_documents import read_documents  # noqa: PLC0415  # PyYAML is a tenth of a start-up
+
     offset = 1 if source.text.startswith("\ufeff") else 0
     text = source.text[offset:]
     try:
-        spans = list(_Documents(text, library).read())
-    except (yaml.YAMLError, ValueError, RecursionError):
+        spans = read_documents(text, library)
+    except (ValueError, RecursionError):
         spans = list(_by_lines(text, library))
     for span in spans:
         start, end = span.start + offset, span.end + offset
@@ -50,82 +45,3 @@ def _by_lines(text: str, library: Library) -> Iterator[Span]:
         if library.names_version(match["name"]):
             yield Span(start=match.start("version"), end=match.end("version"), shape=SHAPE)
     yield from find_shell(plain, library)
-
-
-class _Documents:
-    """The values of a YAML text with the keys that lead to them."""
-
-    def __init__(self, text: str, library: Library) -> None:
-        self._text = text
-        self._library = library
-
-    def read(self) -> Iterator[Span]:
-        seen = set[int]()
-        documents = yaml.compose_all(self._text, Loader=_LOADER)
-        waiting: list[tuple[yaml.Node, tuple[str, ...]]] = [(document, ()) for document in documents]
-        while waiting:
-            node, keys = waiting.pop()
-            if id(node) in seen:
-                continue
-            seen.add(id(node))
-            if isinstance(node, yaml.MappingNode):
-                fields = {key.value: value for key, value in node.value if isinstance(key, yaml.ScalarNode)}
-                for key, value in fields.items():
-                    yield from self._field(keys, key, value, fields)
-                    waiting.append((value, (*keys[-3:], key)))
-            elif isinstance(node, yaml.SequenceNode):
-                waiting += [(item, (*keys[-3:], "")) for item in node.value]
-            elif isinstance(node, yaml.ScalarNode) and self._library.mark in node.value.lower():
-                yield from self._scalar(node)
-
-    def _field(
-        self, keys: tuple[str, ...], key: str, value: yaml.Node, fields: Mapping[str, yaml.Node]
-    ) -> Iterator[Span]:
-        """The version that stands under that key, if the key, its parent or a sibling names the library."""
-        library = self._library
-        if isinstance(value, yaml.SequenceNode) and library.names_version(key):
-            for item in value.value:
-                role = Role.PIN if len(value.value) == 1 else Role.USE
-                yield from (span.with_role(role) for span in self._bound(item, shape="yaml-list"))
-        if not isinstance(value, yaml.ScalarNode):
-            return
-        name = _text(fields.get("name")) or _text(fields.get("package"))
-        package = library.package_of(key)
-        if package is not None or library.names_version(key):
-            yield from self._bound(value, shape=SHAPE, package=package)
-        elif key == "default" and keys and library.names_version(keys[-1]):
-            yield from self._bound(value, shape="workflow-input")
-        elif key == "value" and name and library.names_version(name):
-            yield from self._bound(value, shape=SHAPE)
-        elif key in _REF_KEYS and name and library.package_of(name) is not None:
-            yield from self._bound(value, shape=SHAPE, package=library.package_of(name))
-        elif key in _REF_KEYS and any(names_home(_text(fields.get(item)), library) for item in _REPOSITORY_KEYS):
-            yield from self._bound(value, shape="git-ref")
-
-    def _bound(self, node: yaml.Node, *, shape: str, package: str | None = None) -> Iterator[Span]:
-        if isinstance(node, yaml.ScalarNode):
-            start, raw = self._raw(node)
-            yield from (span.moved(start) for span in find_bound(raw, shape=shape, package=package))
-
-    def _scalar(self, node: yaml.ScalarNode) -> Iterator[Span]:
-        start, raw = self._raw(node)
-        conda = _CONDA.fullmatch(raw)
-        if conda is not None and self._library.package_of(conda["name"]) is not None:
-            package = self._library.package_of(conda["name"])
-            first, last = (start + position for position in conda.span("version"))
-            yield Span(start=first, end=last, shape="conda-requirement", package=package)
-            return
-        is_block = node.style in {"|", ">"}
-        yield from (span.moved(start) for span in find_in_value(raw, self._library, is_script=is_block))
-        if not is_block:
-            yield from (span.moved(start) for span in find_images(raw, self._library))
-
-    def _raw(self, node: yaml.ScalarNode) -> tuple[int, str]:
-        """Where the value begins, inside its quotes, and the text as it is written."""
-        inset = 1 if node.style in {"'", '"'} else 0
-        start, end = node.start_mark.index + inset, node.end_mark.index - inset
-        return start, self._text[start:end]
-
-
-def _text(node: yaml.Node | None) -> str:
-    return node.value if isinstance(node, yaml.ScalarNode) else ""
