@@ -151,15 +151,12 @@ def main() -> None:
     parser.add_argument("--answers", help="a JSON file: question to completion")
     parser.add_argument("--second-answers", help="what it answers from its second start on (a changed cache)")
     parser.add_argument("--say", action="append", default=[], help="a line for the log")
-    parser.add_argument(
-        "--orphan", help="starts a child in a session of its own, which ignores SIGTERM; its id goes there"
-    )
+    parser.add_argument("--orphan", help="starts a child in a session of its own; its id goes into that file")
     args = parser.parse_args()
     for line in args.say:
         print(line, flush=True)
     if args.orphan:
-        code = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(3600)"
-        child = subprocess.Popen([sys.executable, "-c", code], start_new_session=True)
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"], start_new_session=True)
         with open(args.orphan, "w") as file:
             file.write(str(child.pid))
     behaviour = Behaviour(

@@ -34,7 +34,7 @@ class Stage:
     def __init__(self, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self.root, self.capsys, self.answers = root, capsys, root / "answers.json"
         self.answers.write_text(json.dumps(ANSWERS))
-        self.text = ""
+        self.out = self.text = ""
 
     def run(self, *words: str, server: list[str] | None = None, **values: object) -> int:
         options = ["--answers", str(self.answers)] if server is None else server
@@ -53,7 +53,7 @@ class Stage:
         path.write_text(yaml.safe_dump({key: value for key, value in config.items() if value is not None}))
         code = cli.main(["gsm8k", str(path), "--root", str(self.root), *words])
         captured = self.capsys.readouterr()
-        self.text = captured.out
+        self.out, self.text = captured.out, captured.out + captured.err
         return code
 
     @property
@@ -306,7 +306,7 @@ def test_two_budgets_warn_and_are_an_error_under_strict(stage: Stage) -> None:
 def test_json_holds_the_record_and_nothing_else_is_on_stdout(stage: Stage) -> None:
     with running(Behaviour(answer=answer)) as url:
         assert stage.run("--server", url, "--json") == 0
-    value = json.loads(stage.text)
+    value = json.loads(stage.out)
     assert (value["command"], value["status"], value["exit"], value["error"]) == ("gsm8k", "pass", 0, None)
     [record] = value["records"]
     assert record == stage.record

@@ -81,7 +81,10 @@ def mcnemar_exact(only_first: int, only_second: int) -> float:
     Q. McNemar, Psychometrika 12 (1947): under no difference each discordant pair is a fair coin.
     """
     total = only_first + only_second
-    tail = sum(math.comb(total, count) for count in range(min(only_first, only_second) + 1))
+    ways = tail = 1
+    for count in range(1, min(only_first, only_second) + 1):
+        ways = ways * (total - count + 1) // count  # the binomial coefficient, from the one before
+        tail += ways
     # Two whole numbers, divided exactly: neither has to fit a float.
     return min(1.0, float(Fraction(2 * tail, 2**total)))
 

@@ -128,7 +128,8 @@ def test_a_port_in_use_is_seen_before_the_model_is_loaded(
         port = int(url.rsplit(":", 1)[1])
         assert stage(tmp_path, real_server.config(port=port)) == 3
     assert load(tmp_path)["reason"] == "PORT_IN_USE"
-    assert "by a server that lists old-model" in capsys.readouterr().out
+    captured = capsys.readouterr()
+    assert "by a server that lists old-model" in captured.out + captured.err
 
 
 def test_nothing_survives_a_stage_that_is_killed(tmp_path: Path, real_server: RealServer) -> None:
