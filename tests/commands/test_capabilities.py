@@ -107,4 +107,4 @@ def test_the_matrix_in_docs_is_the_table_s(tmp_path: Path) -> None:
 )
 def test_bad_arguments_are_said(capsys: pytest.CaptureFixture[str], words: list[str], part: str) -> None:
     assert cli.main(["capabilities", *words]) == 2
-    assert part in capsys.readouterr().out
+    assert part in capsys.readouterr().err

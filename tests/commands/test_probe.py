@@ -188,7 +188,7 @@ def test_bad_arguments_are_said(  # three fixtures and three columns
     add(index, "9.1.0")
     extra = [] if "--table" in words else ["--table", str(table)]
     assert probe(*words, *extra) == exit_code
-    assert part in capsys.readouterr().out
+    assert part in capsys.readouterr().err
     assert table.read_text() == EMPTY
 
 
@@ -197,4 +197,4 @@ def test_a_wheel_that_says_it_is_another_release_is_refused(
 ) -> None:
     path = make_zip(tmp_path / "a.whl", {name: text.encode() for name, text in whole_release("9.2.0").items()})
     assert probe("9.1.0", "--from", str(path), "--table", str(table)) == 2
-    assert "9.2.0, not 9.1.0" in capsys.readouterr().out
+    assert "9.2.0, not 9.1.0" in capsys.readouterr().err
