@@ -14,7 +14,7 @@ from tooling.pins.readers.dockerfile_arg import matches as is_dockerfile
 from tooling.pins.readers.hcl_default import blank_hcl_comments
 from tooling.pins.readers.hcl_default import matches as is_hcl
 from tooling.pins.readers.phrases import VERSION
-from tooling.pins.readers.shell_text import ASSIGNMENT
+from tooling.pins.readers.shell_text import find_assignments
 from tooling.pins.readers.shell_text import matches as is_shell
 from tooling.pins.readers.yaml_values import matches as is_yaml
 from tooling.pins.scan import Tree
@@ -99,19 +99,19 @@ def _suspects(
         return
     pins = {site.start for site in sites}
     installs = any(site.role is not Role.PROSE for site in sites) or f"install {library.mark}" in text
-    for match in (*ASSIGNMENT.finditer(text), *_OTHER_FORM.finditer(text)):
-        name = match["name"] if match.re is ASSIGNMENT else match["env"] or match["key"]
-        if match.start("version") in pins or not _may_be_pin(library, name, match["version"]):
+    others = ((match["env"] or match["key"], *match.span("version")) for match in _OTHER_FORM.finditer(text))
+    for name, start, end in (*find_assignments(text), *others):
+        spelling = text[start:end]
+        if start in pins or not _may_be_pin(library, name, spelling):
             continue
-        is_copy = installs and _public(match["version"]) in held and not _serves_another(library, text, name)
+        is_copy = installs and _public(spelling) in held and not _serves_another(library, text, name)
         if library.may_name_version(name) or is_copy:
             yield Finding(
                 check="unknown-variable",
                 severity=severity,
                 path=source.path,
-                line=source.line_and_column(match.start("version"))[0],
-                detail=f"{name} holds {match['version']}, looks like a version of {library.name}, "
-                "and is not known as one.",
+                line=source.line_and_column(start)[0],
+                detail=f"{name} holds {spelling}, looks like a version of {library.name}, and is not known as one.",
                 hint="name it in release.toml, [pins] variable_aliases, or rename it",
                 reason="UNKNOWN_VARIABLE",
             )

@@ -157,6 +157,17 @@ _ALTERNATIVE = re.compile(
 )
 
 
+def find_marks(text: str, mark: str) -> Iterator[int]:
+    """Where a word in lower case stands in the text, whatever its case there."""
+    lower = text.lower()
+    if len(lower) != len(text):
+        lower = text  # a letter whose small form is longer would shift every offset behind it
+    position = lower.find(mark)
+    while position >= 0:
+        yield position
+        position = lower.find(mark, position + len(mark))
+
+
 def library_names(library: Library) -> str:
     """A pattern for every name of the library's packages, in any spelling, the longest first."""
     names = sorted({*library.packages, *library.former_names}, key=len, reverse=True)

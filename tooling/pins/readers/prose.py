@@ -6,15 +6,14 @@ import re
 from collections.abc import Iterator
 
 from tooling.pins.library import Library
-from tooling.pins.readers.phrases import VERSION
+from tooling.pins.readers.phrases import VERSION, find_marks
 from tooling.pins.sites import PinSite, Role, make_site
 from tooling.pins.texts import SourceText
 
 SHAPE = "comment"
 
 _DOCUMENTS = (".md", ".rst", ".adoc", ".mdx")
-_COMMENT = re.compile(r"(?:^|\s)#")
-_SLASHES = re.compile(r"(?:^|\s)(?:#|//)")
+_MENTION = re.compile(rf"[^\n]{{0,80}}?(?<![\w.])(?P<version>{VERSION})")
 
 
 def matches(path: str) -> bool:
@@ -23,13 +22,15 @@ def matches(path: str) -> bool:
 
 def read(source: SourceText, library: Library) -> Iterator[PinSite]:
     """What stands behind the library's name in the same line: anywhere in a document, in a comment elsewhere."""
-    mention = re.compile(rf"(?i){re.escape(library.mark)}[^\n]{{0,80}}?(?<![\w.])(?P<version>{VERSION})")
     is_document = matches(source.path)
-    comment = _SLASHES if source.path.endswith((".hcl", ".tf", ".groovy")) else _COMMENT
-    for match in mention.finditer(source.text):
-        line = source.text.rfind("\n", 0, match.start()) + 1
-        if match["version"].count(".") > 1 and (
-            is_document or comment.search(source.text[line : match.start("version")])
-        ):
+    begins = ("#", "//") if source.path.endswith((".hcl", ".tf", ".groovy")) else ("#",)
+    for position in find_marks(source.text, library.mark):
+        line = source.text.rfind("\n", 0, position) + 1
+        match = _MENTION.match(source.text, position)
+        if match is None or match["version"].count(".") < 2:
+            continue
+        before = source.text[line : match.start("version")]
+        if is_document or any(re.search(rf"(?:^|\s){begin}", before) for begin in begins if begin in before):
             first, last = match.span("version")
-            yield make_site(source, first, last, shape="document" if is_document else SHAPE, role=Role.PROSE)
+            shape = "document" if is_document else SHAPE
+            yield make_site(source, first, last, shape=shape, role=Role.PROSE)

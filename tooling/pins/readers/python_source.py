@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from tooling.pins.library import Library
 from tooling.pins.python_strings import Literal, Named, Purpose, parse_strings
-from tooling.pins.readers.phrases import VERSION, Span
+from tooling.pins.readers.phrases import VERSION, Span, find_marks
 from tooling.pins.readers.string_values import find_bound, find_in_value
 from tooling.pins.sites import PinSite, Role, make_site
 from tooling.pins.texts import SourceText
@@ -52,20 +52,15 @@ def read(source: SourceText, library: Library) -> Iterator[PinSite]:
 
 def _regions(text: str, library: Library) -> Iterator[tuple[int, int]]:
     """Where the library's name and a version, or a variable in its place, stand as they do in a site."""
-    lower = text.lower()
-    if len(lower) != len(text):
-        lower = text  # a letter whose small form is longer would shift every offset behind it
-    has_git = "git " in lower
+    has_git = "git " in text
     for name in (library.mark, *map(str.lower, library.foreign_aliases)):
-        position = lower.find(name)
-        while position >= 0:
+        for position in find_marks(text, name):
             if behind := _BEHIND.match(text, position):
                 yield behind.span()
             elif has_git and (git := _GIT.match(text, position)):
                 yield git.span()
             elif has_git and (before := _BEFORE.search(text, max(0, position - 200), position)):
                 yield before.start(), position
-            position = lower.find(name, position + len(name))
 
 
 def _in_literal(literal: Literal, library: Library) -> Iterator[Span]:

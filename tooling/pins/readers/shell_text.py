@@ -30,9 +30,8 @@ _NAMES = re.compile(
 _NO_SCRIPTS = re.compile(
     r"(?i).*(?:docker|container)file.*|pipfile|readme|licen[cs]e|notice|authors|changelog|codeowners|pkg-info"
 )
-ASSIGNMENT = re.compile(
-    rf"(?<![\w${{])(?P<name>[A-Za-z_][\w-]*)[ \t]*(?:\?|:{{1,3}}|\+)?=[ \t]*\\?[\"']?(?P<version>{VERSION})"
-)
+_ASSIGNED = re.compile(rf"(?:\?|:{{1,3}}|\+)?=[ \t]*\\?[\"']?(?P<version>{VERSION})")
+_ASSIGNED_NAME = re.compile(r"(?<![\w${])[A-Za-z_][\w-]*[ \t]*$")
 _FLAG = re.compile(rf"(?<!\S)--(?P<name>[A-Za-z][\w-]*)[ \t]+[\"']?(?P<version>{VERSION})")
 _CALL = re.compile(rf"\bset\(\s*(?P<name>\w+)\s+[\"']?(?P<version>{VERSION})")
 _DEFAULTED = re.compile(
@@ -69,7 +68,10 @@ def find_shell(text: str, library: Library, *, folder: str = "") -> Iterator[Spa
 
 def find_variables(text: str, library: Library) -> Iterator[Span]:
     """Values of variables that hold the library's version."""
-    for pattern in (ASSIGNMENT, _DEFAULTED, _PARAMETER, _FLAG, _CALL):
+    for name, start, end in find_assignments(text):
+        if library.names_version(name):
+            yield Span(start=start, end=end, shape="variable")
+    for pattern in (_DEFAULTED, _PARAMETER, _FLAG, _CALL):
         for match in pattern.finditer(text):
             if library.names_version(match["name"]):
                 yield Span(start=match.start("version"), end=match.end("version"), shape="variable")
@@ -81,6 +83,17 @@ def find_variables(text: str, library: Library) -> Iterator[Span]:
     for match in _COMMIT.finditer(text):
         if library.names_version(match["name"]):
             yield Span(start=match.start("version"), end=match.end("version"), shape="git-commit", role=Role.USE)
+
+
+def find_assignments(text: str) -> Iterator[tuple[str, int, int]]:
+    """Name and value's span of every `NAME=X`, `NAME ?= X`, `NAME := X` whose value is a version, whoever's it is.
+
+    It looks for the value first: there are far fewer of those than of names.
+    """
+    for match in _ASSIGNED.finditer(text):
+        name = _ASSIGNED_NAME.search(text, max(0, match.start() - 80), match.start())
+        if name is not None:
+            yield name.group().rstrip(), match.start("version"), match.end("version")
 
 
 def find_version_checks(text: str, library: Library) -> Iterator[Span]:
