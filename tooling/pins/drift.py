@@ -117,7 +117,7 @@ def _check_exact(tree: Tree) -> Iterator[Finding]:
     for source in tree.texts:
         if not is_requirements_file(source.path):
             continue
-        for line in parse_requirements(source.text):
+        for line in parse_requirements(source.text, keeps=tree.library.is_named_in):
             if line.name in tree.library.packages and line.exact_version is None and line.requirement is not None:
                 yield Finding(
                     check="unpinned",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -46,9 +46,9 @@ class RequirementLine:
         return self.text.startswith("-")
 
 
-def parse_requirements(text: str) -> list[RequirementLine]:
-    """Every logical line that is not empty and not a comment."""
-    return [_parse_line(line, offset) for line, offset in _logical_lines(text) if line]
+def parse_requirements(text: str, *, keeps: Callable[[str], bool] = bool) -> list[RequirementLine]:
+    """Every logical line that is not empty, not a comment, and one that `keeps` is true of; parsing is what costs."""
+    return [_parse_line(line, offset) for line, offset in _logical_lines(text) if line and keeps(line)]
 
 
 def _parse_line(line: str, offset: int) -> RequirementLine:

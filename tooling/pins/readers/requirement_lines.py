@@ -39,7 +39,7 @@ def has_requirements_name(path: str) -> bool:
 def read(source: SourceText, library: Library) -> Iterator[PinSite]:
     """`==X` as pins; every other bound on the library's packages as minimum; addresses of archives and git refs."""
     is_lock = is_compiled(source.text)
-    for line in parse_requirements(source.text):
+    for line in parse_requirements(source.text, keeps=library.is_named_in):
         for span in _spans(line, library):
             role = Role.LOCK if span.role is Role.PIN and (is_lock or line.is_hashed) else span.role
             moved = span.moved(line.offset)
@@ -47,8 +47,6 @@ def read(source: SourceText, library: Library) -> Iterator[PinSite]:
 
 
 def _spans(line: RequirementLine, library: Library) -> Iterator[Span]:
-    if not library.is_named_in(line.text):
-        return
     if line.requirement is None and re.fullmatch(r"[\w-]+\s*=\s*\S+", line.text):
         yield from find_variables(line.text, library)
     if line.name is not None and library.package_of(line.name) is not None:
