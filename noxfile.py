@@ -17,11 +17,12 @@ nox.options.sessions = ["tests"]
 
 
 def prepare(session: nox.Session, *groups: str) -> None:
-    """Installs the project and the groups, again only after pyproject.toml has changed."""
+    """Installs and compiles the project and the groups, again only after pyproject.toml has changed."""
     wanted = hashlib.sha256(Path("pyproject.toml").read_bytes() + repr(groups).encode()).hexdigest()
     stamp = Path(session.virtualenv.location, "installed-for")
     if not stamp.is_file() or stamp.read_text() != wanted:
         session.install("-e", ".", *nox.project.dependency_groups(nox.project.load_toml("pyproject.toml"), *groups))
+        session.run("python", "-m", "compileall", "-q", "tooling", success_codes=[0, 1], silent=True)
         stamp.write_text(wanted)
 
 

@@ -11,6 +11,7 @@ other tools live in virtual environments of their own under .cache/bench.
 from __future__ import annotations
 
 import argparse
+import compileall
 import os
 import re
 import shutil
@@ -79,7 +80,9 @@ def main() -> int:
 
 
 def make_tools() -> list[Tool]:
+    """This tool and the others, all compiled to bytecode: pip does that for the others when it installs them."""
     here = sys.executable
+    compileall.compile_dir(REPOSITORY / "tooling", quiet=1)
     tools = [
         Tool(name="python -c pass", python=here, module=("-c", "pass")),
         Tool(name="bump (this)", python=here, module=("-m", "tooling"), words=("bump", "{version}", "--offline")),
