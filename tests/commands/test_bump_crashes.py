@@ -130,7 +130,7 @@ def test_a_real_process_struck_at_the_second_file(
         assert snapshot(root) == new
     elif kind == "EIO":
         assert snapshot(root) == old
-        assert "every file is as it was" in done.stdout
+        assert "every file is as it was" in done.stderr
     else:
         assert snapshot(root) == new, "the signal waited until the set was whole"
     assert find_interrupted(root) is None

@@ -21,7 +21,7 @@ GOOD = [
 BAD = [
     ("empty", "", ["Expecting value"]),
     ("cut short", '{"variable": {"A"', ["Expecting"]),
-    ("nested too deep", "[" * 100_000, ["recursion"]),
+    ("nested too deep", "[" * 100_000, ["nested too deeply"]),
     ("a list", "[]", ["found a list, expected an object"]),
     ("text", '"x"', ["found text, expected an object"]),
     ("null", "null", ["found null"]),
