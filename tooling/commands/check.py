@@ -136,7 +136,8 @@ def _interrupted(root: Path) -> list[Finding]:
                 reason="BUSY",
             )
         ]
-    return [interrupted_finding(found)]
+    found = find_interrupted(root)  # that bump may have ended since the first look
+    return [] if found is None else [interrupted_finding(found)]
 
 
 def _resolve(
