@@ -38,7 +38,7 @@ def inject(fault: str, rank: int) -> None:
             raise OSError(errno.ENOLCK, "No locks available")
 
         fcntl.flock = refuse
-    if fault == "die-before-broadcast" and rank == 0:
+    if fault == "leader-gone" and rank == 0:
         from tooling.warmup.work import Work
 
         Work.save = lambda self: os._exit(9)

@@ -6,13 +6,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tooling.warmup.autotune import flashinfer_autotune, resolve_flashinfer_autotune_file
+    from tooling.warmup.autotune import count_lookups, flashinfer_autotune, resolve_flashinfer_autotune_file
     from tooling.warmup.record import RankReport, WarmupRecord
     from tooling.warmup.skipping import flashinfer_autotune_skip_ops
 
 HOMES = {
     "RankReport": "record",
     "WarmupRecord": "record",
+    "count_lookups": "autotune",
     "flashinfer_autotune": "autotune",
     "flashinfer_autotune_skip_ops": "skipping",
     "resolve_flashinfer_autotune_file": "autotune",
@@ -22,6 +23,7 @@ HOMES = {
 __all__ = [
     "RankReport",
     "WarmupRecord",
+    "count_lookups",
     "flashinfer_autotune",
     "flashinfer_autotune_skip_ops",
     "resolve_flashinfer_autotune_file",

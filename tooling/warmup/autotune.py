@@ -14,7 +14,8 @@ from tooling.warmup.agreement import Agreement, Claim, agree, check_writers
 from tooling.warmup.cache_text import ABSENT_STATE, SET_FIELD, CacheFile, first_difference
 from tooling.warmup.identity import cache_name, combine
 from tooling.warmup.planning import Plan, make_plan
-from tooling.warmup.ranks import Ranks, open_ranks
+from tooling.warmup.counts import Counts
+from tooling.warmup.ranks import Alone, Ranks, open_ranks
 from tooling.warmup.record import RankReport, WarmupRecord
 from tooling.warmup.runner import Runner
 from tooling.warmup.skipping import Skipping, fit
@@ -33,13 +34,14 @@ def flashinfer_autotune(
     row: Row | None = None,
     strict: bool = False,
     world: World | None = None,
+    forced: Strategy | None = None,
     check_passes: int = CHECK_PASSES,
 ) -> WarmupRecord:
     """Tunes FlashInfer's kernels for that runner, or takes tuned ones from the cache, and says what it did.
 
     Every rank calls it. `row` None: the shipped table's row of the installed release. `world` None: looked up here.
-    `strict`: what a starting engine is only warned about raises. `check_passes`: dummy passes outside of tuning mode
-    afterwards, whose look-ups are counted.
+    `strict`: what a starting engine is only warned about raises. `forced`: a diagnosis, this strategy whatever the rule
+    says. `check_passes`: dummy passes outside of tuning mode afterwards, whose look-ups are counted.
 
     Raises:
         WarmupError: ranks differ, one of them hangs or failed, or (`strict`) this world is refused.
@@ -47,7 +49,7 @@ def flashinfer_autotune(
     settings = runtime.load_settings()
     ranks = open_ranks(settings.deadlines)
     try:
-        plan = make_plan(runner, ranks.size, settings, row=row, strict=strict, world=world)
+        plan = make_plan(runner, ranks.size, settings, row=row, strict=strict, world=world, forced=forced)
         return _warm_up(runner, ranks, plan, check_passes)
     except BaseException as cause:
         ranks.fail(f"{type(cause).__name__}: {cause}")
@@ -62,6 +64,12 @@ def resolve_flashinfer_autotune_file(
     ranks = open_ranks(settings.deadlines)
     plan = make_plan(runner, ranks.size, settings, row=row, strict=strict, world=world)
     return _file(plan, ranks)
+
+
+def count_lookups(runner: Runner, *, num_tokens: int) -> dict[str, Counts]:
+    """What one dummy pass of that size looks up outside of tuning mode, by operation. Every rank calls it."""
+    work = Work(runner=runner, ranks=Alone(), tuner=open_tuner(), max_tokens=num_tokens, metadata={}, file=None)
+    return work.run_pass("count")
 
 
 def _file(plan: Plan, ranks: Ranks) -> Path | None:

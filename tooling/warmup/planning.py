@@ -14,7 +14,7 @@ from tooling.warmup.runtime import Installed
 from tooling.warmup.settings import Settings
 from tooling.warmup.skipping import Skipping, flashinfer_autotune_skip_ops
 from tooling.warmup.strategies import needed_api
-from tooling.warmup.tuner import open_tuner
+from tooling.warmup.tuner import missing_api
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,14 @@ class Plan:
 
 
 def make_plan(
-    runner: Runner, ranks: int, settings: Settings, *, row: Row | None, strict: bool, world: World | None
+    runner: Runner,
+    ranks: int,
+    settings: Settings,
+    *,
+    row: Row | None,
+    strict: bool,
+    world: World | None,
+    forced: Strategy | None = None,
 ) -> Plan:
     """What this rank would do. Raises under `strict` what is otherwise a warning."""
     installed, facts = runtime.load_installed(), describe_runner(runner)
@@ -69,6 +76,9 @@ def make_plan(
         deepep_synchronized=bool(trusted and trusted.deepep_synchronized),
         strict=strict,
     )
+    if forced is not None and gating.strategy is not Strategy.NONE:
+        persistent = forced not in {Strategy.NONE, Strategy.ALL_RANKS}
+        gating = replace(gating, strategy=forced, persistent=persistent, warning=f"forced to {forced}, as a diagnosis")
     gating, doubt = _doubted(gating, installed, settings, strict=strict)
     warnings += [word for word in (installed.detail, gating.warning, doubt) if word]
     return Plan(
@@ -106,11 +116,11 @@ def _doubted(gating: Gating, installed: Installed, settings: Settings, *, strict
     """The gating, weakened where this machine cannot carry it out, and why."""
     if gating.strategy is Strategy.NONE:
         return gating, ""
-    lacks = [name for name in needed_api(gating.strategy) if not _offers(name)]
+    lacks = missing_api(needed_api(gating.strategy))
     if lacks and strict:
         detail = f"FlashInfer {installed.release} lacks {', '.join(lacks)}, which its row says it has"
         raise RefusedError(detail, hint="derive the row anew: nox -s probe", reason="WRONG_ROW")
-    if lacks == ["autotune"] or (lacks and not _offers("autotune")):
+    if "autotune" in lacks:
         return replace(
             gating, strategy=Strategy.NONE, persistent=False
         ), f"the installed tuner lacks {', '.join(lacks)}"
@@ -120,15 +130,6 @@ def _doubted(gating: Gating, installed: Installed, settings: Settings, *, strict
     if gating.persistent and settings.cache_root is None:
         return replace(gating, strategy=Strategy.ALL_RANKS, persistent=False), "there is nowhere to keep a cache"
     return gating, ""
-
-
-def _offers(name: str) -> bool:
-    try:
-        tuner = open_tuner()
-    except Exception:  # noqa: BLE001  # whatever is wrong with it, it offers nothing
-        return False
-    holder, _, attribute = name.rpartition(".")
-    return hasattr(getattr(tuner.module, holder) if holder else tuner.module, attribute)
 
 
 def _operations(row: Row | None) -> frozenset[str] | None:

@@ -63,6 +63,8 @@ def _leader_broadcast(work: Work, agreement: Agreement, owners: tuple[int, ...])
         work.run_pass("tune", work.tuning() if leads else None)
         data = work.ranks.share("broadcast", work.save()[0] if leads else None)
     taken = work.load(data)
+    if leads and not agreement.warm:
+        work.loaded = 0  # its own entries, which it holds already
     tuned = 0
     if agreement.warm or work.ranks.size > 1:
         tuned = tuned_in(work.run_pass("complete", work.tuning()))
@@ -183,13 +185,13 @@ def _tactics(work: Work) -> dict[str, list[object]]:
 
 
 def needed_api(strategy: Strategy) -> tuple[str, ...]:
-    """What the installed tuner must offer for a strategy: names of its module or of AutoTuner."""
+    """What the installed tuner must offer for a strategy: names of its module, of AutoTuner or of the package."""
     files = ("AutoTuner.save_configs", "AutoTuner.load_configs", "_collect_metadata")
     needs: Mapping[Strategy, tuple[str, ...]] = {
         Strategy.NONE: (),
         Strategy.ALL_RANKS: ("autotune",),
         Strategy.LEADER_BROADCAST: ("autotune", *files),
         Strategy.SYNCHRONIZED: ("autotune", *files, "set_autotune_process_group", "AutoTuner.clear_cache"),
-        Strategy.MANAGED: ("autotune", "_collect_metadata"),
+        Strategy.MANAGED: ("autotune", "_collect_metadata", "autotune_v2"),
     }
     return needs[strategy]

@@ -125,6 +125,22 @@ def open_tuner() -> Tuner:
     return Tuner(module, module.AutoTuner.get())
 
 
+def missing_api(names: tuple[str, ...]) -> list[str]:
+    """Those of the names that the installed tuner lacks: of its module, of `AutoTuner.`, or `autotune_v2` of the package."""
+    try:
+        tuner = open_tuner()
+    except Exception:  # noqa: BLE001  # whatever is wrong with it, it offers nothing
+        return list(names)
+    homes = {"autotune_v2": import_module("flashinfer")}
+    found = {
+        name: hasattr(tuner.module.AutoTuner, name.removeprefix("AutoTuner."))
+        if name.startswith("AutoTuner.")
+        else hasattr(homes.get(name, tuner.module), name)
+        for name in names
+    }
+    return [name for name, there in found.items() if not there]
+
+
 def managed_entries(root: Path) -> dict[str, list[object]]:
     """The entries of FlashInfer's stores below that root, by key: `[runner, tactic]`; none that cannot be read."""
     found: dict[str, list[object]] = {}

@@ -31,7 +31,7 @@ class ReferenceRunner:
 
     `labels` are keys of OPERATIONS, by default those for this GPU. With more than one rank each layer's output is
     summed over all ranks, as a tensor-parallel layer does: a rank that sits out hangs the others. `before_layer` is
-    called with each label, for tests that inject faults.
+    called with each label, for tests that inject faults; `summed` False leaves the sum out.
     """
 
     def __init__(
@@ -43,6 +43,7 @@ class ReferenceRunner:
         all2all_backend: str | None = None,
         device: str | None = None,
         before_layer: Callable[[str], None] | None = None,
+        summed: bool = True,
     ) -> None:
         torch = import_module("torch")
         self._torch, self._dist = torch, import_module("torch.distributed")
@@ -51,6 +52,7 @@ class ReferenceRunner:
             labels = default_labels(torch.cuda.get_device_capability() if self.device == "cuda" else (0, 0))
         self.shape = shape or Shape()
         self.layers = {label: make_layer(label, self.shape, self.device) for label in labels}
+        self._summed = summed
         self._before_layer = before_layer or (lambda _: None)
         ranks = self._dist.get_world_size() if self._several() else 1
         self.scheduler_config = SimpleNamespace(max_num_batched_tokens=max_tokens)
@@ -91,7 +93,7 @@ class ReferenceRunner:
 
     def _sum(self, rows: Any) -> Any:
         """In float32: gloo sums neither half type on every machine."""
-        if not self._several():
+        if not (self._summed and self._several()):
             return rows
         summed = rows.float()
         self._dist.all_reduce(summed)
