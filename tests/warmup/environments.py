@@ -142,7 +142,8 @@ class Release:
             own["environment"] = {**roots, **own.get("environment", {})}
             paths.append(folder / f"spec-{rank}.json")
             paths[-1].write_text(json.dumps(own))
-        assert self.process.stdin and self.process.stdout
+        assert self.process.stdin
+        assert self.process.stdout
         self.process.stdin.write(json.dumps({"specs": [str(path) for path in paths], "limit_s": limit_s}) + "\n")
         self.process.stdin.flush()
         answer = json.loads(self.process.stdout.readline())
@@ -153,7 +154,8 @@ class Release:
         )
 
     def close(self) -> None:
-        assert self.process.stdin and self.process.stdout
+        assert self.process.stdin
+        assert self.process.stdout
         self.process.stdin.close()
         self.process.wait(timeout=30)
         self.process.stdout.close()

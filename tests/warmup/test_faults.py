@@ -63,7 +63,7 @@ def test_skip_sets_of_ranks_are_united(release: Release, tmp_path: Path) -> None
     ran = release.run(tmp_path, ranks=2, each=wish)
     assert ran.record["skip_ops"] == ["host_gemm"]
     assert ran.record["nothing_to_tune"]
-    assert [rank["passes"]["complete"]["host_gemm"]["skipped"] for rank in ran.record["ranks"]] == [2, 2]
+    assert ran.passes(0, "tune")["skipped"] == 2
 
 
 def test_ranks_with_different_releases_are_refused(release: Release, tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_files_of_ranks_that_do_not_belong_together_are_a_miss_for_all(releases:
     assert release.run(tmp_path, ranks=2).record["strategy"] == "synchronized"
     (lost,) = tmp_path.rglob("rank-1-of-2.json")
     body = json.loads(lost.read_text())
-    body.popitem()
+    body[max(body)][1] = 2 - body[max(body)][1]
     lost.write_text(json.dumps(body))
     again = release.run(tmp_path, ranks=2).record
     assert again["why_cold"] == "NOT_ONE_SET"
@@ -169,7 +169,8 @@ def test_broken_entries_of_the_managed_store_are_tuned_anew(releases: Releases, 
     entries = sorted(tmp_path.rglob("entries/*.json"))
     entries[0].write_text("{")
     record = release.run(tmp_path).record
-    assert (record["loaded"], record["tuned"]) == (9, 1)
+    assert (record["warm"], record["why_cold"], record["loaded"], record["tuned"]) == (False, "INCOMPLETE", 9, 1)
+    assert release.run(tmp_path).record["warm"]
 
 
 def test_a_path_with_spaces_and_other_letters_works(release: Release, tmp_path: Path) -> None:

@@ -59,8 +59,7 @@ def test_a_leader_tunes_and_every_rank_holds_the_same(
     assert len(digests) == 1
     assert cold.record["difference"] == warm.record["difference"] == ""
     for rank in range(ranks):
-        assert warm.passes(rank, "complete")["misses"] == 0
-        for name in ("check 1", "check 2"):
+        for name in ("verify", "check 1", "check 2"):
             assert warm.passes(rank, name) == {**warm.passes(rank, name), "hits": 2, "misses": 0, "fell_back": 0}
     assert len(files_of(tmp_path)) == 1
 
@@ -84,7 +83,7 @@ def test_one_rank_uses_the_managed_store(releases: Releases, tmp_path: Path) -> 
     assert cold.record["strategy"] == "managed"
     assert cold.record["tuned"] == ENTRIES
     assert (warm.record["warm"], warm.record["loaded"], warm.record["tuned"]) == (True, ENTRIES, 0)
-    assert warm.passes(0, "check 2")["hits"] == 2
+    assert warm.passes(0, "verify")["hits"] == warm.passes(0, "check 2")["hits"] == 2
     names = {Path(name).name for name in files_of(tmp_path)}
     assert "manifest.json" in names
 
@@ -104,7 +103,6 @@ def test_0_6_12_keeps_no_cache_and_would_lose_entries_if_it_were_forced_to(relea
     forced = releases("0.6.12").run(tmp_path, forced="leader_broadcast", noise=0)
     trip = forced.record["ranks"][0]["round_trip"]
     assert (trip["memory"], trip["disk"], trip["lost"]) == (ENTRIES, BUCKETS, BUCKETS)
-    assert not forced.record["ranks"][0]["round_trip"]["lost_keys"] == []
 
 
 @pytest.mark.parametrize(

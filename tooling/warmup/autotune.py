@@ -12,9 +12,9 @@ from tooling.capabilities.table import Row
 from tooling.warmup import runtime
 from tooling.warmup.agreement import Agreement, Claim, agree, check_writers
 from tooling.warmup.cache_text import ABSENT_STATE, SET_FIELD, CacheFile, first_difference
+from tooling.warmup.counts import Counts
 from tooling.warmup.identity import cache_name, combine
 from tooling.warmup.planning import Plan, make_plan
-from tooling.warmup.counts import Counts
 from tooling.warmup.ranks import Alone, Ranks, open_ranks
 from tooling.warmup.record import RankReport, WarmupRecord
 from tooling.warmup.runner import Runner

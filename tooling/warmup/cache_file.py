@@ -5,14 +5,16 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import json
 import os
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from tooling.warmup.cache_text import CacheFile, CacheKind, CacheState, judge, merge, render
+from tooling.warmup.cache_text import ENTRIES_FIELD, CacheFile, CacheKind, CacheState, judge, merge, render
 
 LOCK_PATIENCE_S = 10.0
 """How long a writer waits for another one's lock before it goes on without."""
@@ -73,6 +75,24 @@ def probe_writable(folder: Path) -> str:
             return ""
     except OSError as cause:
         return describe(cause)
+
+
+def read_notes(folder: Path) -> dict[str, Any]:
+    """Our notes beside FlashInfer's own store; {} where there are none that can be read."""
+    try:
+        notes = json.loads(_notes_path(folder).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return notes if isinstance(notes, dict) and isinstance(notes.get(ENTRIES_FIELD), int) else {}
+
+
+def write_notes(folder: Path, notes: Mapping[str, object]) -> str:
+    """Puts the notes beside that store; why it could not, or ""."""
+    try:
+        replace_file(_notes_path(folder), json.dumps(notes, sort_keys=True).encode())
+    except OSError as cause:
+        return describe(cause)
+    return ""
 
 
 def replace_file(path: Path, data: bytes) -> None:
@@ -136,6 +156,10 @@ def _acquire(handle: int) -> str:
             time.sleep(0.02)
         else:
             return ""
+
+
+def _notes_path(folder: Path) -> Path:
+    return folder.with_name(f"{folder.name}-notes.json")
 
 
 def _flush_folder(folder: Path) -> None:

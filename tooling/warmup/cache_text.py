@@ -20,6 +20,10 @@ INDETERMINATE = (None, "unknown")
 """What a writer records that could not tell its own environment."""
 SET_FIELD = "warmup_set"
 """Our own field in the metadata, which FlashInfer ignores: the digest of all ranks' files written together."""
+ENTRIES_FIELD = "warmup_entries"
+"""Another: how many entries a whole file has at least."""
+MISSES_FIELD = "warmup_misses"
+"""Another: look-ups of each operation that miss even when all is tuned."""
 
 
 class CacheKind(StrEnum):
@@ -115,6 +119,9 @@ def _judge_metadata(file: CacheFile, current: Mapping[str, str]) -> CacheState:
         return _miss("BAD_ENTRY", f"{bad!r} is not [runner, tactic]")
     if not file.entries:
         return _miss("NO_ENTRIES", "the file holds no entry")
+    noted = file.metadata.get(ENTRIES_FIELD)
+    if isinstance(noted, int) and len(file.entries) < noted:
+        return _miss("INCOMPLETE", f"{len(file.entries)} entries, of {noted} that were written")
     return CacheState(kind=CacheKind.VALID, wildcards=wildcards, digest=file.digest, entries=len(file.entries))
 
 
@@ -145,6 +152,20 @@ def digest_entries(entries: Mapping[str, list[object]]) -> str:
     chosen = {key: value[:2] for key, value in entries.items()}
     text = json.dumps(chosen, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+
+
+def with_notes(file: CacheFile, misses: Mapping[str, int], **more: object) -> CacheFile:
+    """The file with our notes in its metadata, for the next start to judge by."""
+    notes = {ENTRIES_FIELD: len(file.entries), MISSES_FIELD: dict(misses), **more}
+    return replace(file, metadata={**file.metadata, **notes})
+
+
+def noted_misses(metadata: Mapping[str, object]) -> dict[str, int] | None:
+    """The misses that are expected, or None where nobody noted any: then it is not known what the file covers."""
+    noted = metadata.get(MISSES_FIELD)
+    if not isinstance(noted, dict):
+        return None
+    return {str(name): count for name, count in noted.items() if isinstance(count, int)}
 
 
 def set_digest(digests: Iterable[str]) -> str:

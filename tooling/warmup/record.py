@@ -12,7 +12,7 @@ from tooling.warmup.round_trip import RoundTrip
 
 Phases = Mapping[str, Mapping[str, Counts]]
 """Pass, then operation. Passes, in this order, where they took place: `tune` (in tuning mode; followers of a leader run
-it outside), `complete` (all ranks in tuning mode after a load), `verify` (outside), `check 1`, `check 2` (outside)."""
+it outside), `verify` (outside), `complete` (in tuning mode, if a rank missed), `recheck`, `check 1`, `check 2`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,18 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from tooling.capabilities.gating import Strategy
 from tooling.warmup.agreement import Agreement
-from tooling.warmup.cache_file import Written, probe_writable, read_cache
-from tooling.warmup.cache_text import SET_FIELD, CacheFile, CacheKind, CacheState, judge, merge, render, set_digest
+from tooling.warmup.cache_file import Written, probe_writable, read_cache, read_notes, write_notes
+from tooling.warmup.cache_text import (
+    ABSENT_STATE,
+    ENTRIES_FIELD,
+    MISSES_FIELD,
+    SET_FIELD,
+    CacheFile,
+    CacheKind,
+    CacheState,
+    judge,
+    merge,
+    noted_misses,
+    render,
+    set_digest,
+    with_notes,
+)
 from tooling.warmup.round_trip import RoundTrip
 from tooling.warmup.tuner import managed_entries
 from tooling.warmup.work import Work, tuned_in
 
-MISSES_FIELD = "warmup_misses"
-"""Our own field in the metadata: look-ups per operation that miss even right after tuning."""
 FOREIGN_LEFT = Written(
     done=False, reason="FOREIGN", detail="a file of another environment lies there; it was left as it is"
 )
@@ -65,18 +76,40 @@ def _leader_broadcast(work: Work, agreement: Agreement, owners: tuple[int, ...])
     taken = work.load(data)
     if leads and not agreement.warm:
         work.loaded = 0  # its own entries, which it holds already
-    tuned = 0
-    if agreement.warm or work.ranks.size > 1:
-        tuned = tuned_in(work.run_pass("complete", work.tuning()))
     content = judge(data, work.metadata)[1] if data else None
+    expected = noted_misses(content.metadata) if agreement.warm and content else {}
+    misses, tuned = _cover(work, expected)
     if any(work.ranks.meet("count", tuned)):
         content = _union(work)
     if content is None:
         return Outcome()
     trip = work.round_trip(content.entries, work.tuner.loaded_keys() if data else None)
     changed = not agreement.warm or content.digest != work.state.digest
-    written = _write_shared(work, content, agreement, owners) if changed else None
+    written = _write_shared(work, with_notes(content, misses), agreement, owners) if changed else None
     return Outcome(warm=agreement.warm and taken, tactics=content.entries, round_trip=trip, written=written)
+
+
+def _cover(work: Work, expected: Mapping[str, int] | None) -> tuple[dict[str, int], int]:
+    """Counts what misses; where a rank misses more than expected, all tune once more. The last misses, buckets tuned.
+
+    The count is outside of tuning mode: inside, releases from 0.7 refuse loaded entries whose way of timing they do not
+    know, and tune them anew. `expected` None: nobody noted what the file covers, and all tune.
+    """
+    missed = work.misses(work.run_pass("verify"))
+    if not any(work.ranks.meet("covered", not _as_expected(missed, expected))):
+        return _most(work, missed), 0
+    tuned = tuned_in(work.run_pass("complete", work.tuning()))
+    return _most(work, work.misses(work.run_pass("recheck"))), tuned
+
+
+def _as_expected(missed: Mapping[str, int], expected: Mapping[str, int] | None) -> bool:
+    return expected is not None and all(count <= expected.get(name, 0) for name, count in missed.items())
+
+
+def _most(work: Work, missed: dict[str, int]) -> dict[str, int]:
+    """The most that any rank misses, by operation."""
+    gathered = work.ranks.meet("misses", missed)
+    return {name: max(one.get(name, 0) for one in gathered) for one in gathered for name in one}
 
 
 def _union(work: Work) -> CacheFile | None:
@@ -118,8 +151,7 @@ def _synchronized(work: Work, agreement: Agreement) -> Outcome:
     if agreement.warm and work.content is not None:
         taken = work.load(work.data)
         missed = work.misses(work.run_pass("verify"))
-        expected = _expected_misses(work.content)
-        covered = taken and all(count <= expected.get(name, 0) for name, count in missed.items())
+        covered = taken and _as_expected(missed, noted_misses(work.content.metadata))
         if all(work.ranks.meet("covered", covered)):
             return Outcome(warm=True, tactics=work.content.entries)
         why_cold = "INCOMPLETE"
@@ -137,46 +169,44 @@ def _tune_together(work: Work, agreement: Agreement) -> Outcome:
     digests = work.ranks.meet("digests", content.digest if content else "")
     if content is None or not all(digests):
         return Outcome(tactics=content.entries if content else {})
-    marked = replace(content, metadata={**content.metadata, SET_FIELD: set_digest(digests), MISSES_FIELD: missed})
+    marked = with_notes(content, missed, **{SET_FIELD: set_digest(digests)})
     written = FOREIGN_LEFT if agreement.foreign else work.write(marked, merged=False)
     return Outcome(tactics=content.entries, round_trip=work.round_trip(content.entries), written=written)
 
 
-def _expected_misses(content: CacheFile) -> dict[str, int]:
-    noted = content.metadata.get(MISSES_FIELD)
-    return {name: count for name, count in noted.items() if isinstance(count, int)} if isinstance(noted, dict) else {}
-
-
 def _managed(work: Work) -> Outcome:
-    """FlashInfer reads and writes its own store; one process only."""
+    """FlashInfer's own store, one process only: it is asked first, and tuned into if something misses."""
     assert work.file is not None
     trouble = probe_writable(work.file)
-    before = managed_entries(work.file)
+    before, notes = managed_entries(work.file), read_notes(work.file)
     work.loaded = len(before)
-    work.run_pass("tune", work.tuner.managed(work.file, work.skip_ops))
+    warm = bool(before) and len(before) >= notes.get(ENTRIES_FIELD, 0)
+    if warm:
+        missed = work.misses(work.run_pass("verify", work.tuner.managed(work.file, work.skip_ops, mode="replay")))
+        warm = _as_expected(missed, noted_misses(notes))
+    if not warm:
+        work.run_pass("tune", work.tuner.managed(work.file, work.skip_ops, mode="tune"))
+        missed = work.misses(work.run_pass("recheck"))
+        trouble = trouble or write_notes(
+            work.file, {ENTRIES_FIELD: len(managed_entries(work.file)), MISSES_FIELD: missed}
+        )
     after = managed_entries(work.file)
     if trouble:
         work.warnings.append(f"the managed store cannot be written (UNWRITABLE): {trouble}")
     return Outcome(
-        warm=bool(before),
-        why_cold="" if before else "NO_CACHE",
+        warm=warm,
+        why_cold="" if warm else "INCOMPLETE" if before else "NO_CACHE",
         tactics=after,
         round_trip=work.round_trip(after),
         written=Written(done=not trouble, reason="UNWRITABLE" if trouble else "", detail=trouble),
-        state=_managed_state(work.file, before),
+        state=_managed_state(before),
     )
 
 
-def _managed_state(folder: Path, before: Mapping[str, list[object]]) -> CacheState:
-    kind = (
-        CacheKind.VALID
-        if before
-        else CacheKind.MISS
-        if folder.exists() and any(folder.glob("v*/*"))
-        else CacheKind.ABSENT
-    )
-    content = CacheFile(entries=before)
-    return CacheState(kind=kind, entries=len(before), digest=content.digest if before else "")
+def _managed_state(before: Mapping[str, list[object]]) -> CacheState:
+    if not before:
+        return ABSENT_STATE
+    return CacheState(kind=CacheKind.VALID, entries=len(before), digest=CacheFile(entries=before).digest)
 
 
 def _tactics(work: Work) -> dict[str, list[object]]:

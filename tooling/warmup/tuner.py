@@ -52,11 +52,11 @@ class Tuner:
         """Tunes inside. The set goes along on every path, and never to a release without the parameter."""
         return self.module.autotune(True, **self._skip(skip_ops))  # type: ignore[no-any-return]
 
-    def managed(self, root: Path, skip_ops: frozenset[str]) -> AbstractContextManager[object]:
-        """Tunes inside with FlashInfer's own store below that root; afterwards look-ups go on finding it."""
+    def managed(self, root: Path, skip_ops: frozenset[str], *, mode: str) -> AbstractContextManager[object]:
+        """FlashInfer's own store below that root: `tune` into it, or `replay` it. Look-ups find it afterwards too."""
         autotune_v2 = import_module("flashinfer.autotune_cache").autotune_v2
         name = "cache_root" if "cache_root" in inspect.signature(autotune_v2).parameters else "root"
-        return autotune_v2(**{name: root}, **self._skip(skip_ops))  # type: ignore[no-any-return]
+        return autotune_v2(mode, **{name: root}, **self._skip(skip_ops))  # type: ignore[no-any-return]
 
     @contextlib.contextmanager
     def synchronized(self, group: Any, skip_ops: frozenset[str]) -> Iterator[None]:
@@ -126,7 +126,7 @@ def open_tuner() -> Tuner:
 
 
 def missing_api(names: tuple[str, ...]) -> list[str]:
-    """Those of the names that the installed tuner lacks: of its module, of `AutoTuner.`, or `autotune_v2` of the package."""
+    """Those names that are lacking: of the tuner's module, `AutoTuner.` ones, or `autotune_v2` of the package."""
     try:
         tuner = open_tuner()
     except Exception:  # noqa: BLE001  # whatever is wrong with it, it offers nothing
