@@ -287,7 +287,7 @@ def make_runner(labels: list[str] | None = None) -> Any:
 def row_of(spec: dict[str, Any]) -> Any:
     if not spec["table"]:
         return None
-    from tooling.capabilities.table import parse
+    from tooling.capabilities.table_text import parse
 
     return parse(Path(spec["table"]).read_text()).rows[0]
 

@@ -16,7 +16,8 @@ from typing import Any
 from packaging.version import Version
 
 from tooling.capabilities.derive import derive
-from tooling.capabilities.table import Row, Table, dump
+from tooling.capabilities.table import Row, Table
+from tooling.capabilities.table_text import dump
 
 ROOT = Path(__file__).resolve().parents[2]
 KEPT = ROOT / ".cache" / "warmup"

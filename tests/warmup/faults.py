@@ -42,7 +42,7 @@ def inject(fault: str, rank: int) -> None:
         from tooling.warmup.work import Work
 
         Work.save = lambda self: os._exit(9)
-    if fault == "other-release" and rank == 1:
+    if fault == "uncovered" or (fault == "other-release" and rank == 1):
         from tooling.warmup import runtime
 
         found = runtime.load_installed

@@ -237,14 +237,14 @@ def test_a_rank_that_dies_inside_a_layers_sum_ends_the_others_too(release: Relea
 
 
 def test_an_uncovered_release_tunes_on_all_ranks_and_says_so(release: Release, tmp_path: Path) -> None:
-    record = release.run(tmp_path, ranks=2, table=None).record
+    record = release.run(tmp_path, ranks=2, table=None, fault="uncovered").record
     assert (record["strategy"], record["persistent"]) == ("all_ranks", False)
     assert any("no row" in warning for warning in record["warnings"])
     assert list(tmp_path.rglob("*.json")) == []
 
 
 def test_an_uncovered_release_is_refused_under_strict(release: Release, tmp_path: Path) -> None:
-    refused = release.run(tmp_path, table=None, strict=True).results[0]
+    refused = release.run(tmp_path, table=None, fault="uncovered", strict=True).results[0]
     assert (refused["error"], refused["reason"]) == ("RefusedError", "NO_ROW")
 
 
@@ -256,6 +256,11 @@ def test_a_row_that_promises_what_the_release_lacks_is_not_followed(releases: Re
     assert any("set_autotune_process_group" in warning for warning in record["warnings"])
     refused = releases("0.6.13").run(tmp_path, ranks=2, strict=True, **wrong)
     assert {result["reason"] for result in refused.results} <= {"WRONG_ROW", "RANK_FAILED"}
+
+
+def test_the_shipped_table_covers_the_release(release: Release, tmp_path: Path) -> None:
+    record = release.run(tmp_path, table=None, strict=True).record
+    assert (record["strategy"], record["rule"]) == ("leader_broadcast", 7)
 
 
 def test_no_gpu_is_refused_under_strict(release: Release, tmp_path: Path) -> None:

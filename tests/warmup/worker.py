@@ -110,7 +110,7 @@ def rank(path: str) -> None:
 def warm_up(spec: dict[str, Any]) -> dict[str, Any]:
     from tests.warmup import faults
     from tooling.capabilities.gating import Strategy, World
-    from tooling.capabilities.table import parse
+    from tooling.capabilities.table_text import parse
     from tooling.warmup import count_lookups, flashinfer_autotune
     from tooling.warmup.reference.runner import ReferenceRunner
 

@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module, metadata, resources
 
-from tooling.capabilities.table import Row, lookup, parse
+from tooling.capabilities.table import Row, lookup
+from tooling.capabilities.table_text import parse_body, parse_json
 from tooling.errors import InputError
 from tooling.warmup.settings import Settings, parse_settings
 
 PACKAGES = ("flashinfer-python", "flashinfer-cubin", "flashinfer-jit-cache")
+TABLE = "capabilities.json"
 NO_FLASHINFER, PACKAGE_MISMATCH, NO_GPU, NO_ROW = "NO_FLASHINFER", "PACKAGE_MISMATCH", "NO_GPU", "NO_ROW"
 
 
@@ -81,10 +83,11 @@ def load_row(release: str) -> Row | None:
     from packaging.version import InvalidVersion, Version  # noqa: PLC0415  # keeps the import of this package quick
 
     try:
-        text = resources.files("tooling").joinpath("data", "capabilities.json").read_text(encoding="utf-8")
-        return lookup(parse(text), Version(release))
+        version = Version(release)
+        text = resources.files("tooling").joinpath("data", TABLE).read_text(encoding="utf-8")
     except (FileNotFoundError, InvalidVersion):
         return None
+    return lookup(parse_body(parse_json(text, path=TABLE), path=TABLE, only=(Version(version.public),)), version)
 
 
 def load_row_or_problem(release: str) -> tuple[Row | None, str]:
