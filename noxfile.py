@@ -72,6 +72,12 @@ def image(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def cache(session: nox.Session) -> None:
+    """Carry a tuned kernel cache: `nox -s cache -- show FILE`."""
+    tooling(session, "cache")
+
+
+@nox.session(default=False)
 def gsm8k(session: nox.Session) -> None:
     """Start a server and evaluate it: `nox -s gsm8k -- configs/gsm8k/CONFIG.yaml`."""
     tooling(session, "gsm8k")

@@ -30,6 +30,7 @@ COMMANDS = {
     "probe": "read what a release can do, from its wheel, without installing it",
     "capabilities": "show what releases can do, their faults, and how to warm up",
     "image": "build the CUDA images and prove that the pin is what is inside",
+    "cache": "carry a tuned kernel cache from one machine to a fleet",
     "gsm8k": "start a server, evaluate it, tell crash from slow start from wrong answers",
 }
 """Every command, in the order in which a release goes through them; each is `tooling.commands.<name>`."""

@@ -1,0 +1,166 @@
+"""Environments with real FlashInfer wheels on CPU torch, made once and kept under .cache/, and processes that run in them."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from packaging.version import Version
+
+from tooling.capabilities.derive import derive
+from tooling.capabilities.table import Row, Table
+from tooling.capabilities.table_text import dump
+
+ROOT = Path(__file__).resolve().parents[2]
+KEPT = ROOT / ".cache" / "warmup"
+TORCH = "torch==2.13.0"
+COMPANIONS = ("numpy", "packaging", "tqdm", "requests", "nvidia-ml-py", "einops")
+TVM_FFI = "apache-tvm-ffi>=0.1.12,<0.2"
+LIMIT_S = 60.0
+
+
+def base_python() -> Path:
+    """An interpreter with torch and what FlashInfer's import needs; all releases share it, since torch is big."""
+    with _alone("base"):
+        python = KEPT / "base" / "bin" / "python"
+        if not (KEPT / "base.done").exists():
+            subprocess.run([sys.executable, "-m", "venv", str(KEPT / "base")], check=True)
+            _install(python, TORCH, *COMPANIONS)
+            (KEPT / "base.done").touch()
+    return python
+
+
+def release_folder(release: str) -> Path:
+    """A folder for PYTHONPATH with that release's wheel, its version check's companions and nothing else."""
+    python = base_python()
+    folder = KEPT / f"release-{release}"
+    with _alone(f"release-{release}"):
+        if not (KEPT / f"release-{release}.done").exists():
+            _install(python, "--no-deps", "--target", str(folder), f"flashinfer-python=={release}", TVM_FFI)
+            (KEPT / f"release-{release}.done").touch()
+    return folder
+
+
+def table_of(release: str) -> Path:
+    """A table with one row: what the release's own source says, without the operations."""
+    path = KEPT / f"row-{release}.json"
+    folder = release_folder(release)
+    members = [str(item.relative_to(folder)) for item in folder.glob("flashinfer/**/*.py")]
+    members += [str(item.relative_to(folder)) for item in folder.glob("flashinfer_python-*.dist-info/METADATA")]
+    derived = derive(members, lambda name: (folder / name).read_bytes(), with_operations=False)
+    row = Row(releases=(Version(release),), facts=dict(derived.facts), known_faults=derived.known_faults)
+    path.write_text(dump(Table(rows=(row,))))
+    return path
+
+
+def _install(python: Path, *words: str) -> None:
+    subprocess.run([str(python), "-m", "pip", "install", "--quiet", *words], check=True)
+
+
+@contextlib.contextmanager
+def _alone(name: str) -> Iterator[None]:
+    """One maker at a time, among test processes that share the folder."""
+    KEPT.mkdir(parents=True, exist_ok=True)
+    with (KEPT / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@dataclass
+class Ran:
+    """What the ranks of one run left: records or errors by rank, exit statuses, logs."""
+
+    results: list[dict[str, Any]]
+    statuses: list[int]
+    logs: list[str]
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """Rank 0's record."""
+        assert "record" in self.results[0], (self.results, self.logs)
+        return self.results[0]["record"]
+
+    def passes(self, rank: int, name: str) -> dict[str, int]:
+        """The counts of the host GEMM in one pass of one rank."""
+        return self.record["ranks"][rank]["passes"][name]["host_gemm"]
+
+
+@dataclass
+class Release:
+    """One release's process that forks ranks; ended by `close`."""
+
+    version: str
+    home: Path
+    table: Path = field(init=False)
+    process: subprocess.Popen[str] = field(init=False)
+    number: int = 0
+
+    def __post_init__(self) -> None:
+        self.table = table_of(self.version)
+        self.home.mkdir(parents=True, exist_ok=True)
+        environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.home),
+            "PYTHONPATH": f"{release_folder(self.version)}:{ROOT}",
+            "FLASHINFER_WORKSPACE_BASE": str(self.home),
+            "OMP_NUM_THREADS": "1",
+        }
+        self.process = subprocess.Popen(
+            [str(base_python()), str(ROOT / "tests" / "warmup" / "worker.py")],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+
+    def run(
+        self,
+        cache: Path | None,
+        *,
+        ranks: int = 1,
+        limit_s: float = LIMIT_S,
+        each: dict[int, Any] | None = None,
+        **spec: Any,
+    ) -> Ran:
+        """Runs that many ranks with this cache root. `each` holds what is special to a rank; `spec` is for all."""
+        self.number += 1
+        folder = self.home / f"run-{self.number}"
+        folder.mkdir()
+        paths = []
+        for rank in range(ranks):
+            own = {"rank": rank, "ranks": ranks, "meeting": str(folder / "meeting"), "table": str(self.table)}
+            own |= {"result": str(folder / f"result-{rank}.json"), **spec, **(each or {}).get(rank, {})}
+            roots = {"VLLM_FLASHINFER_AUTOTUNE_CACHE_DIR": str(cache)} if cache else {}
+            own["environment"] = {**roots, **own.get("environment", {})}
+            paths.append(folder / f"spec-{rank}.json")
+            paths[-1].write_text(json.dumps(own))
+        assert self.process.stdin
+        assert self.process.stdout
+        self.process.stdin.write(json.dumps({"specs": [str(path) for path in paths], "limit_s": limit_s}) + "\n")
+        self.process.stdin.flush()
+        answer = json.loads(self.process.stdout.readline())
+        return Ran(
+            [_read(folder / f"result-{rank}.json") for rank in range(ranks)],
+            [answer[str(path)] for path in paths],
+            [Path(f"{path}.log").read_text(errors="replace") for path in paths],
+        )
+
+    def close(self) -> None:
+        assert self.process.stdin
+        assert self.process.stdout
+        self.process.stdin.close()
+        self.process.wait(timeout=30)
+        self.process.stdout.close()
+
+
+def _read(path: Path) -> dict[str, Any]:
+    return json.loads(path.read_text()) if path.exists() else {}

@@ -1,0 +1,72 @@
+"""Faults that a worker brings about on purpose, by name: `who:when`, such as `die-1:host_fp16`."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import time
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+
+def before_layer(fault: str, rank: int) -> Callable[[str], None] | None:
+    """What happens before a layer runs on that rank: it dies, hangs or raises."""
+    name, _, label = fault.partition(":")
+    kind, _, who = name.partition("-")
+    if kind not in {"die", "hang", "raise"} or int(who) != rank:
+        return None
+
+    def strike(at: str) -> None:
+        if at != label:
+            return
+        if kind == "die":
+            os._exit(9)
+        if kind == "hang":
+            time.sleep(600)
+        raise RuntimeError("this layer is broken on purpose")
+
+    return strike
+
+
+def inject(fault: str, rank: int) -> None:
+    """What is broken around the warm-up: locks that the file system refuses, a rank that goes before the broadcast."""
+    if fault == "no-locks":
+
+        def refuse(*_: object) -> None:
+            raise OSError(errno.ENOLCK, "No locks available")
+
+        fcntl.flock = refuse
+    if fault == "leader-gone" and rank == 0:
+        from tooling.warmup.work import Work
+
+        Work.save = lambda self: os._exit(9)
+    if fault == "uncovered" or (fault == "other-release" and rank == 1):
+        from tooling.warmup import runtime
+
+        found = runtime.load_installed
+
+        def other() -> Any:
+            from dataclasses import replace
+
+            return replace(found(), release="0.0.1")
+
+        runtime.load_installed = other
+
+
+class FlashInferCuteDslNvFp4LinearKernel:
+    """Stands for an engine's class of that name, which is all that the rule looks at."""
+
+
+class Derived(FlashInferCuteDslNvFp4LinearKernel):
+    """The name is anywhere in the bases."""
+
+
+def give_slow_kernel(model: Any, where: str) -> None:
+    """Gives the model a module with `quant_method.kernel` or `scheme.kernel` of that class."""
+    import torch
+
+    module = torch.nn.Module()
+    setattr(module, where, SimpleNamespace(kernel=Derived()))
+    model.add_module("slow", module)

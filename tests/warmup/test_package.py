@@ -1,0 +1,123 @@
+"""The package as an engine sees it: quick to import, complete, and usable with vLLM's runner as it is."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import tooling.warmup.errors
+from tooling.warmup.runner import describe_runner
+from tooling.warmup.vllm import VllmRunner, warm_up
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_importing_it_pulls_in_neither_torch_nor_flashinfer_nor_anything_slow() -> None:
+    """That it takes less than 50 ms follows: nothing but the standard library comes along."""
+    code = "import sys; import tooling.warmup; print(*{name for name in sys.modules if name.split('.')[0] not in sys.stdlib_module_names})"
+    ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert set(ran.stdout.split()) - set(sys.stdlib_module_names) - {"__main__", "sitecustomize"} == {
+        "tooling",
+        "tooling.warmup",
+    }
+
+
+def test_calling_it_needs_only_what_engines_have() -> None:
+    code = "import sys; from tooling.warmup import flashinfer_autotune; print(*sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    roots = {name.split(".")[0] for name in ran.stdout.split()} - set(sys.stdlib_module_names)
+    assert {name for name in roots if not name.startswith(("_", "sitecustomize"))} <= {"tooling", "packaging"}
+
+
+@pytest.mark.parametrize("name", tooling.warmup.__all__)
+def test_every_public_name_is_there(name: str) -> None:
+    assert getattr(tooling.warmup, name)
+
+
+def test_other_names_are_refused() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'autotune_everything'"):
+        tooling.warmup.autotune_everything  # noqa: B018
+
+
+class Model:
+    """A model of no framework: the modules are found all the same."""
+
+    def __init__(self) -> None:
+        weight = SimpleNamespace(shape=(4, 8), dtype="torch.bfloat16")
+        self._parameters = {"weight": weight, "bias": None}
+
+    def modules(self) -> list[Any]:
+        return [self, self]
+
+
+def engine(**parallel: Any) -> SimpleNamespace:
+    """What a vLLM worker looks like from here."""
+    calls: list[dict[str, Any]] = []
+
+    def dummy_run(num_tokens: int, is_profile: bool = False) -> None:
+        calls.append({"num_tokens": num_tokens, "is_profile": is_profile})
+
+    config = SimpleNamespace(
+        parallel_config=SimpleNamespace(tensor_parallel_size=2, enable_expert_parallel=True, **parallel),
+        model_config=SimpleNamespace(dtype="torch.bfloat16", quantization="fp8"),
+        kernel_config=SimpleNamespace(enable_flashinfer_autotune=True),
+    )
+    runner = SimpleNamespace(
+        _dummy_run=dummy_run,
+        get_model=Model,
+        scheduler_config=SimpleNamespace(max_num_batched_tokens=8192),
+        vllm_config=config,
+        calls=calls,
+    )
+    return SimpleNamespace(model_runner=runner)
+
+
+def test_facts_are_read_off_a_runner() -> None:
+    facts = describe_runner(engine(all2all_backend="deepep_v2").model_runner)
+    assert (facts.max_tokens, facts.all2all_backend) == (8192, "deepep_v2")
+    assert facts.shapes == ("Model.weight [4, 8] torch.bfloat16",)
+    assert facts.parallel == {"tensor_parallel_size": 2, "enable_expert_parallel": 1}
+    assert (facts.dtype, facts.quantization) == ("torch.bfloat16", "fp8")
+
+
+def test_vllms_backend_comes_from_its_config_or_its_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VLLM_ALL2ALL_BACKEND", "deepep_low_latency")
+    old, new = engine().model_runner, engine(all2all_backend="naive").model_runner
+    assert describe_runner(VllmRunner(old)).all2all_backend == "deepep_low_latency"
+    assert describe_runner(VllmRunner(old)).parallel == {"tensor_parallel_size": 2, "enable_expert_parallel": 1}
+    assert describe_runner(VllmRunner(new)).all2all_backend == "naive"
+
+
+def test_vllms_dummy_run_gets_what_its_version_takes() -> None:
+    runner = engine().model_runner
+    VllmRunner(runner)._dummy_run(num_tokens=8, skip_eplb=True, is_profile=True)
+    assert runner.calls == [{"num_tokens": 8, "is_profile": True}]
+
+
+def test_vllms_own_switch_is_obeyed() -> None:
+    worker = engine()
+    worker.model_runner.vllm_config.kernel_config.enable_flashinfer_autotune = False
+    assert warm_up(worker) is None
+
+
+def test_without_flashinfer_an_engine_starts_and_strict_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This interpreter has no FlashInfer; an engine's start must not fail for that."""
+    monkeypatch.setenv("HOME", "/nonexistent")
+    if tooling.warmup.HOMES and _has_flashinfer():
+        pytest.skip("FlashInfer is installed here")
+    record = tooling.warmup.flashinfer_autotune(engine().model_runner)
+    assert (record.strategy, record.persistent, record.nothing_to_tune) == ("none", False, True)
+    assert "flashinfer-python is not installed" in record.warnings
+    with pytest.raises(tooling.warmup.errors.RefusedError, match="not installed"):
+        tooling.warmup.flashinfer_autotune(engine().model_runner, strict=True)
+
+
+def _has_flashinfer() -> bool:
+    from importlib.util import find_spec
+
+    return find_spec("flashinfer") is not None

@@ -1,0 +1,78 @@
+"""Environment variables of the warm-up, sensible and nonsensical."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tooling.warmup.settings import parse_settings, parse_skip_ops
+
+HOME = {"HOME": "/home/me"}
+
+
+@pytest.mark.parametrize(
+    ("text", "operations"),
+    [
+        (None, None),
+        ("", frozenset()),
+        ("fp4_gemm", {"fp4_gemm"}),
+        ("fp4_gemm, trtllm_fp4_block_scale_moe", {"fp4_gemm", "trtllm_fp4_block_scale_moe"}),
+        (" a ,, a,b ", {"a", "b"}),
+        (",", frozenset()),
+    ],
+    ids=["unset", "empty", "one name, not its letters", "two", "trimmed and each once", "only a comma"],
+)
+def test_skip_ops_are_a_trimmed_set_of_names(text: str | None, operations: set[str] | None) -> None:
+    assert parse_skip_ops(text) == operations
+
+
+@pytest.mark.parametrize(
+    ("environment", "root"),
+    [
+        ({"VLLM_FLASHINFER_AUTOTUNE_CACHE_DIR": "/c", "VLLM_CACHE_ROOT": "/r"}, "/c"),
+        ({"VLLM_FLASHINFER_AUTOTUNE_CACHE_DIR": "~/c"}, "/home/me/c"),
+        ({"VLLM_CACHE_ROOT": "/r"}, "/r/flashinfer_autotune_cache"),
+        ({"XDG_CACHE_HOME": "/x"}, "/x/vllm/flashinfer_autotune_cache"),
+        ({}, "/home/me/.cache/vllm/flashinfer_autotune_cache"),
+    ],
+)
+def test_the_cache_root_is_the_first_that_is_named(environment: dict[str, str], root: str) -> None:
+    settings = parse_settings(HOME | environment)
+    assert settings.cache_root == Path(root)
+    assert settings.problems == ()
+
+
+@pytest.mark.parametrize("environment", [{}, {"VLLM_CACHE_ROOT": "~/x"}], ids=["no HOME", "a tilde without HOME"])
+def test_without_a_home_there_is_no_cache_and_it_is_said(environment: dict[str, str]) -> None:
+    settings = parse_settings(environment)
+    assert settings.cache_root is None
+    assert "no cache is kept" in settings.problems[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "off", "problems"),
+    [("1", True, 0), ("true", True, 0), ("0", False, 0), ("", False, 0), ("perhaps", True, 1), ("2", True, 1)],
+)
+def test_a_word_that_is_neither_on_nor_off_keeps_the_cache_off(text: str, off: bool, problems: int) -> None:
+    settings = parse_settings({**HOME, "VLLM_DISABLE_FLASHINFER_AUTOTUNE_CACHE": text})
+    assert settings.cache_off is off
+    assert len(settings.problems) == problems
+
+
+@pytest.mark.parametrize(
+    ("text", "no_progress_s", "total_s", "problems"),
+    [
+        ("", 300, 1200, 0),
+        ("60", 60, 60, 0),
+        ("3600", 300, 3600, 0),
+        ("soon", 300, 1200, 1),
+        ("-1", 300, 1200, 1),
+        ("nan", 300, 1200, 1),
+        ("inf", 300, 1200, 1),
+    ],
+)
+def test_deadlines_come_from_one_variable(text: str, no_progress_s: float, total_s: float, problems: int) -> None:
+    settings = parse_settings({**HOME, "FLASHINFER_WARMUP_TIMEOUT_S": text})
+    assert (settings.deadlines.no_progress_s, settings.deadlines.total_s) == (no_progress_s, total_s)
+    assert len(settings.problems) == problems

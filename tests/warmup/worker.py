@@ -1,0 +1,148 @@
+"""Ranks in processes of their own: the real FlashInfer on the CPU, nothing replaced but the timing of a kernel.
+
+`python worker.py` imports torch and FlashInfer once and reads orders from stdin, one JSON object a line: `specs`, paths,
+and `limit_s`. It forks a process for each spec, which writes its record, or the error that it ended with, where the spec
+says. When all have ended, or the limit is over and it has killed the rest, it answers with their exit statuses.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import flashinfer
+import torch
+import torch.distributed as dist
+from flashinfer import autotuner
+from packaging.version import Version
+
+
+def replace_timing(noise: int) -> None:
+    """The timing of a kernel, and nothing else: a tactic's time is made up, and differs among ranks by `noise`.
+
+    FlashInfer averages inside that function where a process group is set, and so does this.
+    """
+
+    def timed(self: Any, runner: Any, inputs: Any, tactic: Any, tuning_config: Any, **kwargs: Any) -> float:
+        milliseconds = float((tactic + noise) % 3 + 1)
+        group = getattr(autotuner, "get_autotune_process_group", lambda: None)()
+        if group is not None:
+            value = torch.tensor([milliseconds])
+            dist.all_reduce(value, group=group)
+            milliseconds = float(value) / dist.get_world_size(group)
+        return milliseconds
+
+    autotuner.AutoTuner._profile_single_kernel = timed
+    if Version(flashinfer.__version__) >= Version("0.6.18"):
+        torch.cuda.is_current_stream_capturing = lambda: False
+
+
+def serve() -> None:
+    """Answers orders until stdin ends."""
+    torch.set_num_threads(1)
+    for line in sys.stdin:
+        order = json.loads(line)
+        children = {fork(path): path for path in order["specs"]}
+        print(json.dumps(reap(children, order["limit_s"])), flush=True)
+
+
+def fork(path: str) -> int:
+    pid = os.fork()
+    if pid == 0:
+        log = os.open(f"{path}.log", os.O_WRONLY | os.O_CREAT)
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        try:
+            rank(path)
+        except BaseException:  # noqa: BLE001  # a fork must not go on as its parent
+            import traceback
+
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(0)  # a rank whose peers are dead hangs in torch's own goodbye
+    return pid
+
+
+def reap(children: dict[int, str], limit_s: float) -> dict[str, int]:
+    """The exit status of every child by its spec; 137 for those that had to be killed."""
+    deadline = time.monotonic() + limit_s
+    statuses: dict[str, int] = {}
+    while len(statuses) < len(children):
+        for pid in [pid for pid, path in children.items() if path not in statuses]:
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if ended:
+                statuses[children[pid]] = os.waitstatus_to_exitcode(status)
+            elif time.monotonic() > deadline:
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+                statuses[children[pid]] = 137
+        time.sleep(0.01)
+    return statuses
+
+
+def rank(path: str) -> None:
+    """One rank from beginning to end."""
+    spec = json.loads(Path(path).read_text())
+    os.environ.update(spec.get("environment", {}))
+    for name in spec.get("unset", []):
+        os.environ.pop(name, None)
+    if spec["ranks"] > 1:
+        meeting = f"file://{spec['meeting']}"
+        dist.init_process_group(
+            "gloo", init_method=meeting, rank=spec["rank"], world_size=spec["ranks"], timeout=timedelta(seconds=60)
+        )
+    replace_timing(spec["rank"] * spec.get("noise", 1))
+    try:
+        result: dict[str, Any] = {"record": warm_up(spec)}
+    except Exception as error:  # noqa: BLE001  # what a rank ends with is its result
+        result = {"error": type(error).__name__, "message": str(error), "reason": getattr(error, "reason", "")}
+    Path(spec["result"]).write_text(json.dumps(result))
+
+
+def warm_up(spec: dict[str, Any]) -> dict[str, Any]:
+    from tests.warmup import faults
+    from tooling.capabilities.gating import Strategy, World
+    from tooling.capabilities.table_text import parse
+    from tooling.warmup import count_lookups, flashinfer_autotune
+    from tooling.warmup.reference.runner import ReferenceRunner
+
+    row = parse(Path(spec["table"]).read_text()).rows[0] if spec.get("table") else None
+    runner = ReferenceRunner(
+        labels=spec.get("labels", ["host_bf16", "host_fp16"]),
+        max_tokens=spec.get("max_tokens", 16),
+        all2all_backend=spec.get("backend"),
+        before_layer=faults.before_layer(spec.get("fault", ""), spec["rank"]),
+        summed=not spec.get("alone", False),
+    )
+    for module in spec.get("slow_kernel_on", []):
+        faults.give_slow_kernel(runner.get_model(), module)
+    faults.inject(spec.get("fault", ""), spec["rank"])
+    world = None
+    if spec.get("world", True):
+        world = World(
+            ranks=spec["ranks"],
+            backend=spec.get("backend"),
+            gpu=spec.get("gpu", True),
+            cache_off=spec.get("cache_off", False),
+        )
+    forced = Strategy(spec["forced"]) if spec.get("forced") else None
+    started = time.monotonic()
+    record = flashinfer_autotune(runner, row=row, strict=spec.get("strict", False), world=world, forced=forced)
+    body = record.as_json()
+    sizes = spec.get("count_at", [])
+    body["counted"] = {str(size): count_lookups(runner, num_tokens=size)["host_gemm"].as_json() for size in sizes}
+    body["took_s"] = time.monotonic() - started
+    body["errors"] = [error.as_json() for error in runner.errors(spec.get("max_tokens", 16))]
+    return body
+
+
+if __name__ == "__main__":
+    serve()

@@ -1,0 +1,172 @@
+"""Cache files on disk: read whole, written beside and renamed, merged under a lock. Never raises for a disk."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tooling.warmup.cache_text import ENTRIES_FIELD, CacheFile, CacheKind, CacheState, judge, merge, render
+
+LOCK_PATIENCE_S = 10.0
+"""How long a writer waits for another one's lock before it goes on without."""
+TRIES_WITHOUT_LOCK = 5
+BUSY = {errno.EWOULDBLOCK, errno.EACCES, errno.EAGAIN}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """How a write went: `reason` is "" or UNWRITABLE or FOREIGN with `detail`; `lock` says why no lock was held."""
+
+    done: bool
+    reason: str = ""
+    detail: str = ""
+    lock: str = ""
+
+    def as_json(self) -> dict[str, object]:
+        return {"done": self.done, "reason": self.reason, "detail": self.detail, "lock": self.lock}
+
+
+def read_cache(path: Path, current: Mapping[str, str]) -> tuple[CacheState, CacheFile | None, bytes | None]:
+    """What lies there for the current environment. A file that cannot be read is a miss with its errno."""
+    try:
+        data = path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        data = None
+    except OSError as cause:
+        return CacheState(kind=CacheKind.MISS, reason="UNREADABLE", detail=describe(cause)), None, None
+    state, file = judge(data, current)
+    return state, file, data
+
+
+def write_cache(path: Path, file: CacheFile, current: Mapping[str, str], *, merged: bool) -> Written:
+    """Puts the file there, whole or not at all; `merged` keeps entries that another writer has put there meanwhile.
+
+    A file of another environment is never overwritten. The lock lies beside the file and is never deleted.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with _lock(path) as trouble:
+            tries = TRIES_WITHOUT_LOCK if trouble and merged else 1
+            written = _write(path, file, current, merged=merged)
+            for attempt in range(1, tries):
+                if written.reason or _holds(path, file, current):
+                    break
+                time.sleep(0.02 * attempt)
+                written = _write(path, file, current, merged=merged)
+        return Written(done=written.done, reason=written.reason, detail=written.detail, lock=trouble)
+    except OSError as cause:
+        return Written(done=False, reason="UNWRITABLE", detail=describe(cause))
+
+
+def probe_writable(folder: Path) -> str:
+    """Why nothing can be written below that folder, or "". Makes the folder."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return ""
+    except OSError as cause:
+        return describe(cause)
+
+
+def read_notes(folder: Path) -> dict[str, Any]:
+    """Our notes beside FlashInfer's own store; {} where there are none that can be read."""
+    try:
+        notes = json.loads(_notes_path(folder).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return notes if isinstance(notes, dict) and isinstance(notes.get(ENTRIES_FIELD), int) else {}
+
+
+def write_notes(folder: Path, notes: Mapping[str, object]) -> str:
+    """Puts the notes beside that store; why it could not, or ""."""
+    try:
+        replace_file(_notes_path(folder), json.dumps(notes, sort_keys=True).encode())
+    except OSError as cause:
+        return describe(cause)
+    return ""
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """The bytes at that path, flushed, by one rename. Raises OSError and leaves no temporary file."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fchmod(stream.fileno(), 0o644)
+            os.fsync(stream.fileno())
+        os.replace(name, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        raise
+    _flush_folder(path.parent)
+
+
+def describe(error: OSError) -> str:
+    """`[Errno 30] Read-only file system: 'path'`."""
+    return f"[Errno {error.errno}] {error.strerror}: {error.filename!r}" if error.errno else str(error)
+
+
+def _write(path: Path, file: CacheFile, current: Mapping[str, str], *, merged: bool) -> Written:
+    state, there, _ = read_cache(path, current)
+    if state.kind is CacheKind.FOREIGN:
+        return Written(done=False, reason="FOREIGN", detail=state.detail)
+    kept = merge([file, there]) if merged and there is not None and state.kind is CacheKind.VALID else file
+    replace_file(path, render(kept))
+    return Written(done=True)
+
+
+def _holds(path: Path, file: CacheFile, current: Mapping[str, str]) -> bool:
+    """Whether our entries are still there: without a lock another writer may have renamed over them."""
+    _, there, _ = read_cache(path, current)
+    return there is not None and set(file.entries) <= set(there.entries)
+
+
+@contextlib.contextmanager
+def _lock(path: Path) -> Iterator[str]:
+    """Holds the lock beside the file; yields "" or why there is none (network file systems may refuse `flock`)."""
+    handle = os.open(path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        trouble = _acquire(handle)
+        yield trouble
+    finally:
+        os.close(handle)
+
+
+def _acquire(handle: int) -> str:
+    deadline = time.monotonic() + LOCK_PATIENCE_S
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as cause:
+            if cause.errno not in BUSY:
+                return f"no lock: {describe(cause)}"
+            if time.monotonic() > deadline:
+                return f"no lock: another writer held it for {LOCK_PATIENCE_S:.0f} s"
+            time.sleep(0.02)
+        else:
+            return ""
+
+
+def _notes_path(folder: Path) -> Path:
+    return folder.with_name(f"{folder.name}-notes.json")
+
+
+def _flush_folder(folder: Path) -> None:
+    """Flushes the rename; some network file systems refuse, and then the rename is as durable as they make it."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

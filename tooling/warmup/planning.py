@@ -1,0 +1,137 @@
+"""What one rank would do before it has met the others: the gating rule's answer, and what this machine cannot do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tooling.capabilities.gating import Gating, Strategy, World, gate
+from tooling.capabilities.table import Row
+from tooling.warmup import runtime
+from tooling.warmup.errors import RefusedError, SettingsError
+from tooling.warmup.identity import Identity
+from tooling.warmup.runner import Runner, RunnerFacts, describe_runner
+from tooling.warmup.runtime import Installed
+from tooling.warmup.settings import Settings
+from tooling.warmup.skipping import Skipping, flashinfer_autotune_skip_ops
+from tooling.warmup.strategies import needed_api
+from tooling.warmup.tuner import missing_api
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What this rank would do before it has met the others."""
+
+    gating: Gating
+    settings: Settings
+    installed: Installed
+    facts: RunnerFacts
+    skipping: Skipping
+    operations: frozenset[str] | None
+    warnings: tuple[str, ...]
+
+    @property
+    def identity(self) -> Identity:
+        return Identity(
+            version=self.installed.release,
+            arch=self.installed.arch,
+            shapes=self.facts.shapes,
+            dtype=self.facts.dtype,
+            parallel=self.facts.parallel,
+            quantization=self.facts.quantization,
+            max_tokens=self.facts.max_tokens,
+            metadata=self.installed.metadata,
+        )
+
+
+def make_plan(
+    runner: Runner,
+    ranks: int,
+    settings: Settings,
+    *,
+    row: Row | None,
+    strict: bool,
+    world: World | None,
+    forced: Strategy | None = None,
+) -> Plan:
+    """What this rank would do. Raises under `strict` what is otherwise a warning."""
+    installed, facts = runtime.load_installed(), describe_runner(runner)
+    warnings = list(settings.problems)
+    if warnings and strict:
+        raise SettingsError("; ".join(warnings), hint="mend the environment variable")
+    if row is None and installed.release:
+        row, problem = runtime.load_row_or_problem(installed.release)
+        warnings += [problem] if problem else []
+    world = world or World(
+        ranks=ranks,
+        backend=facts.all2all_backend,
+        gpu=installed.gpu,
+        installed=installed.usable,
+        cache_off=settings.cache_off,
+    )
+    _refuse(installed, world, row, strict=strict)
+    trusted = row if row and not installed.problem else None
+    gating = gate(
+        trusted.facts if trusted else None,
+        world,
+        deepep_synchronized=bool(trusted and trusted.deepep_synchronized),
+        strict=strict,
+    )
+    if forced is not None and gating.strategy is not Strategy.NONE:
+        persistent = forced not in {Strategy.NONE, Strategy.ALL_RANKS}
+        gating = replace(gating, strategy=forced, persistent=persistent, warning=f"forced to {forced}, as a diagnosis")
+    gating, doubt = _doubted(gating, installed, settings, strict=strict)
+    warnings += [word for word in (installed.detail, gating.warning, doubt) if word]
+    return Plan(
+        gating=gating,
+        settings=settings,
+        installed=installed,
+        facts=facts,
+        skipping=flashinfer_autotune_skip_ops(facts.modules, settings.skip_ops),
+        operations=_operations(row),
+        warnings=tuple(warnings),
+    )
+
+
+def _refuse(installed: Installed, world: World, row: Row | None, *, strict: bool) -> None:
+    """Nothing, or the error that `strict` asked for."""
+    if not strict:
+        return
+    if installed.problem or not world.installed:
+        detail = installed.detail or "FlashInfer is not installed"
+        raise RefusedError(
+            detail, hint="install flashinfer-python and its companions at one version", reason=installed.problem
+        )
+    if not world.gpu:
+        raise RefusedError("there is no GPU", hint="run it where torch.cuda.is_available()", reason=runtime.NO_GPU)
+    if row is None:
+        release = installed.release
+        raise RefusedError(
+            f"the capabilities table has no row for {release}",
+            hint=f"nox -s probe -- {release} --add",
+            reason=runtime.NO_ROW,
+        )
+
+
+def _doubted(gating: Gating, installed: Installed, settings: Settings, *, strict: bool) -> tuple[Gating, str]:
+    """The gating, weakened where this machine cannot carry it out, and why."""
+    if gating.strategy is Strategy.NONE:
+        return gating, ""
+    lacks = missing_api(needed_api(gating.strategy))
+    if lacks and strict:
+        detail = f"FlashInfer {installed.release} lacks {', '.join(lacks)}, which its row says it has"
+        raise RefusedError(detail, hint="derive the row anew: nox -s probe", reason="WRONG_ROW")
+    if "autotune" in lacks:
+        return replace(
+            gating, strategy=Strategy.NONE, persistent=False
+        ), f"the installed tuner lacks {', '.join(lacks)}"
+    if lacks:
+        weaker = replace(gating, strategy=Strategy.ALL_RANKS, persistent=False)
+        return weaker, f"the installed tuner lacks {', '.join(lacks)}; every rank tunes"
+    if gating.persistent and settings.cache_root is None:
+        return replace(gating, strategy=Strategy.ALL_RANKS, persistent=False), "there is nowhere to keep a cache"
+    return gating, ""
+
+
+def _operations(row: Row | None) -> frozenset[str] | None:
+    fact = row.facts.get("operations") if row else None
+    return frozenset(fact.value) if fact and isinstance(fact.value, tuple) else None

@@ -1,0 +1,198 @@
+"""The ranks of an engine meet over torch.distributed; a wait names the rank that does not come, and its last step.
+
+Meetings are collectives on a gloo group with the warm-up's timeout; before each, a rank waits on the group's own
+key-value store until all have arrived, so that a rank that never comes is named instead of timing out anonymously.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Protocol, TypeVar
+
+from tooling.warmup.deadlines import Late, Wait, next_wait
+from tooling.warmup.errors import PeerFailedError, StuckError
+from tooling.warmup.settings import Deadlines
+
+T = TypeVar("T")
+FIRST_POLL_S, LAST_POLL_S = 0.001, 0.05
+TELL_EVERY_S = 1.0
+"""Progress is passed on this often; a tuned bucket may take microseconds or minutes."""
+
+
+class Ranks(Protocol):
+    """The ranks that warm up together: one process alone, or a group."""
+
+    rank: int
+    size: int
+    group: Any
+    waits: dict[str, float]
+    """Seconds that this rank waited at each step."""
+
+    def at(self, step: str) -> None:
+        """Says what this rank does from now on."""
+
+    def progress(self, detail: str) -> None:
+        """Says that work goes on."""
+
+    def meet(self, step: str, payload: T) -> list[T]:
+        """Waits for all ranks; what each brought, by rank.
+
+        Raises:
+            StuckError: a deadline passed. PeerFailedError: another rank failed.
+        """
+
+    def share(self, step: str, payload: T | None) -> T | None:
+        """Waits for all ranks; what rank 0 brought."""
+
+    def fail(self, message: str) -> None:
+        """Tells the others that this rank will not come."""
+
+
+@dataclass(slots=True)
+class Alone:
+    """One process: it waits for nobody."""
+
+    rank: int = 0
+    size: int = 1
+    group: Any = None
+    waits: dict[str, float] = field(default_factory=dict)
+
+    def at(self, step: str) -> None:
+        """Nobody listens."""
+
+    def progress(self, detail: str) -> None:
+        """Nobody listens."""
+
+    def meet(self, step: str, payload: T) -> list[T]:
+        self.waits[step] = 0.0
+        return [payload]
+
+    def share(self, step: str, payload: T | None) -> T | None:
+        self.waits[step] = 0.0
+        return payload
+
+    def fail(self, message: str) -> None:
+        """Nobody listens."""
+
+
+class Group:
+    """Several processes with an initialised torch.distributed; making one is a collective of all its ranks."""
+
+    def __init__(self, deadlines: Deadlines, clock: Callable[[], float] = time.monotonic) -> None:
+        import torch.distributed as dist  # noqa: PLC0415  # only where ranks meet
+        from torch.distributed.distributed_c10d import _get_default_store  # noqa: PLC0415
+
+        self._dist = dist
+        self._clock = clock
+        self._deadlines = deadlines
+        self._began = clock()
+        self._told = 0.0
+        self._meeting = 0
+        self._step = "start"
+        self.rank, self.size = dist.get_rank(), dist.get_world_size()
+        self.waits: dict[str, float] = {}
+        self.group = dist.new_group(backend="gloo", timeout=timedelta(seconds=deadlines.total_s))
+        self._store = dist.PrefixStore(f"flashinfer-warmup/{self.group.group_name}", _get_default_store())
+        self.at("start")
+
+    def at(self, step: str) -> None:
+        self._step = step
+        self._tell(step)
+
+    def progress(self, detail: str) -> None:
+        if self._clock() - self._told >= TELL_EVERY_S:
+            self._tell(f"{self._step}: {detail}" if detail else self._step)
+
+    def meet(self, step: str, payload: T) -> list[T]:
+        self._arrive(step)
+        gathered: list[Any] = [None] * self.size
+        self._collective(step, lambda: self._dist.all_gather_object(gathered, payload, group=self.group))
+        return gathered
+
+    def share(self, step: str, payload: T | None) -> T | None:
+        self._arrive(step)
+        box: list[Any] = [payload if self.rank == 0 else None]
+        self._collective(step, lambda: self._dist.broadcast_object_list(box, src=0, group=self.group))
+        return box[0]  # type: ignore[no-any-return]
+
+    def fail(self, message: str) -> None:
+        try:
+            self._store.set("failed", json.dumps([self.rank, message]))
+        except RuntimeError:
+            return  # the meeting place is gone, and so is whoever would read it
+
+    def _tell(self, text: str) -> None:
+        """Notes this rank's last step and that something moved."""
+        self._told = self._clock()
+        try:
+            self._store.set(f"step/{self.rank}", text)
+            self._store.add("progress", 1)
+        except RuntimeError as cause:
+            raise StuckError(
+                text, {0: "not known"}, f"rank 0, where the ranks meet, is gone ({_first_line(cause)})"
+            ) from cause
+
+    def _arrive(self, step: str) -> None:
+        """Returns once every rank has come to this meeting."""
+        self._meeting += 1
+        self.at(f"waits at {step}")
+        started = self._clock()
+        try:
+            self._store.set(f"met/{self.rank}", str(self._meeting))
+            self._store.add(f"arrived/{self._meeting}", 1)
+            self._wait(step, started)
+        except RuntimeError as cause:
+            raise StuckError(
+                step, {0: "not known"}, f"rank 0, where the ranks meet, is gone ({_first_line(cause)})"
+            ) from cause
+        self.waits[step] = self._clock() - started
+        self.at(f"after {step}")
+
+    def _wait(self, step: str, started: float) -> None:
+        poll = FIRST_POLL_S
+        wait = Wait(began=self._began, moved=started, progress=-1)
+        while self._store.add(f"arrived/{self._meeting}", 0) < self.size:
+            if self._store.check(["failed"]):
+                rank, message = json.loads(self._store.get("failed"))
+                raise PeerFailedError(step, rank, message)
+            looked = next_wait(wait, self._store.add("progress", 0), self._clock(), self._deadlines)
+            if isinstance(looked, Late):
+                raise StuckError(step, self._behind(), looked.why)
+            wait = looked
+            time.sleep(poll)
+            poll = min(poll * 1.5, LAST_POLL_S)
+
+    def _behind(self) -> dict[int, str]:
+        """The ranks that have not come to this meeting, with the last step that each noted."""
+        return {rank: self._noted(f"step/{rank}") for rank in range(self.size) if self._number(rank) < self._meeting}
+
+    def _number(self, rank: int) -> int:
+        return int(self._noted(f"met/{rank}") or 0)
+
+    def _noted(self, key: str) -> str:
+        return self._store.get(key).decode() if self._store.check([key]) else ""
+
+    def _collective(self, step: str, call: Callable[[], None]) -> None:
+        try:
+            call()
+        except RuntimeError as cause:
+            raise StuckError(step, {}, f"a rank left during the exchange ({_first_line(cause)})") from cause
+
+
+def open_ranks(deadlines: Deadlines) -> Ranks:
+    """The ranks of the initialised torch.distributed, or this process alone."""
+    try:
+        import torch.distributed as dist  # noqa: PLC0415
+    except ImportError:
+        return Alone()
+    if not dist.is_available() or not dist.is_initialized() or dist.get_world_size() == 1:
+        return Alone()
+    return Group(deadlines)
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).split("\n", 1)[0][:200]
