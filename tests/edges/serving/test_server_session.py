@@ -114,8 +114,9 @@ def test_a_server_that_falls_silent_hangs() -> None:
     assert done.stop.reason == "SERVER_HANG"
 
 
-def test_broken_connections_of_a_dead_server_are_its_death() -> None:
+def test_broken_connections_of_a_dead_server_are_its_death(monkeypatch: pytest.MonkeyPatch) -> None:
     """The connections break before the process is seen to be dead: it gets a moment to be found out."""
+    monkeypatch.setattr(session_module, "SETTLE_S", 20.0)
     with running(Behaviour(fault="close", after=3)) as url:
         deaths = iter([None] * 3)
         done = run(url, ["q"] * 20, concurrency=2, poll=lambda: next(deaths, read_death(-9)))
