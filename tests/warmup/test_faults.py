@@ -92,7 +92,8 @@ def test_files_of_ranks_that_do_not_belong_together_are_a_miss_for_all(releases:
     assert release.run(tmp_path, ranks=2).record["strategy"] == "synchronized"
     (lost,) = tmp_path.rglob("rank-1-of-2.json")
     body = json.loads(lost.read_text())
-    body[max(body)][1] = 2 - body[max(body)][1]
+    key = next(key for key in body if not key.startswith("_"))
+    body[key][1] = 2 - body[key][1]
     lost.write_text(json.dumps(body))
     again = release.run(tmp_path, ranks=2).record
     assert again["why_cold"] == "NOT_ONE_SET"
