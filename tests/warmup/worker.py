@@ -95,7 +95,7 @@ def rank(path: str) -> None:
     for name in spec.get("unset", []):
         os.environ.pop(name, None)
     if spec["ranks"] > 1:
-        meeting = f"file://{spec['meeting']}"
+        meeting = spec["meeting"] if "://" in spec["meeting"] else f"file://{spec['meeting']}"
         dist.init_process_group(
             "gloo", init_method=meeting, rank=spec["rank"], world_size=spec["ranks"], timeout=timedelta(seconds=60)
         )
