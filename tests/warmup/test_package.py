@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -19,12 +20,10 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def test_importing_it_pulls_in_neither_torch_nor_flashinfer_nor_anything_slow() -> None:
     """That it takes less than 50 ms follows: nothing but the standard library comes along."""
-    code = "import sys; import tooling.warmup; print(*{name for name in sys.modules if name.split('.')[0] not in sys.stdlib_module_names})"
-    ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert set(ran.stdout.split()) - set(sys.stdlib_module_names) - {"__main__", "sitecustomize"} == {
-        "tooling",
-        "tooling.warmup",
-    }
+    code = "import sys; sys.path.insert(0, '.'); import tooling.warmup; print(*sys.modules)"
+    ran = subprocess.run([sys.executable, "-S", "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    found = {name for name in ran.stdout.split() if name.split(".")[0] not in sys.stdlib_module_names}
+    assert found - {"__main__"} == {"tooling", "tooling.warmup"}
 
 
 def test_calling_it_needs_only_what_engines_have() -> None:
@@ -115,6 +114,30 @@ def test_without_flashinfer_an_engine_starts_and_strict_says_why(monkeypatch: py
     assert "flashinfer-python is not installed" in record.warnings
     with pytest.raises(tooling.warmup.errors.RefusedError, match="not installed"):
         tooling.warmup.flashinfer_autotune(engine().model_runner, strict=True)
+
+
+MISMATCHES = {
+    "equal": ({"flashinfer-python": "0.6.13", "flashinfer-cubin": "0.6.13"}, "NO_FLASHINFER"),
+    "a local label": ({"flashinfer-python": "0.6.13", "flashinfer-jit-cache": "0.6.13+cu130"}, "NO_FLASHINFER"),
+    "another cubin": ({"flashinfer-python": "0.6.13", "flashinfer-cubin": "0.6.12"}, "PACKAGE_MISMATCH"),
+    "another jit-cache": ({"flashinfer-python": "0.6.13", "flashinfer-jit-cache": "0.6.14+cu130"}, "PACKAGE_MISMATCH"),
+    "none": ({}, "NO_FLASHINFER"),
+}
+
+
+@pytest.mark.parametrize("case", MISMATCHES)
+def test_packages_of_different_versions_are_told_from_a_broken_one(tmp_path: Path, case: str) -> None:
+    """Installed as their metadata says, with a FlashInfer that does not import: as 0.6.13 with another cubin does."""
+    packages, problem = MISMATCHES[case]
+    for name, version in packages.items():
+        folder = tmp_path / f"{name.replace('-', '_')}-{version}.dist-info"
+        folder.mkdir()
+        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    (tmp_path / "flashinfer.py").write_text("raise RuntimeError('flashinfer-cubin version does not match')\n")
+    code = "from tooling.warmup.runtime import load_installed; found = load_installed(); print(found.problem, found.usable)"
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}:{ROOT}"}
+    ran = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == [problem, "False"]
 
 
 def _has_flashinfer() -> bool:

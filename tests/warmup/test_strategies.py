@@ -127,6 +127,12 @@ def test_an_unknown_deepep_backend_is_refused_under_strict(releases: Releases, t
     assert {result["error"] for result in ran.results} <= {"UnknownBackendError", "RefusedError"}
 
 
+def test_a_listener_hears_steps_and_operations(releases: Releases, tmp_path: Path) -> None:
+    steps = releases("0.6.13").run(tmp_path, ranks=2).record["steps"]
+    for step in ("tune", "host_gemm", "waits at broadcast", "verify", "check 2"):
+        assert step in steps
+
+
 def test_look_ups_between_buckets_hit(releases: Releases, tmp_path: Path) -> None:
     ran = releases("0.6.13").run(tmp_path, count_at=[3, 7, 16, 17])
     assert [ran.record["counted"][size]["hits"] for size in ("3", "7", "16", "17")] == [2, 2, 2, 2]

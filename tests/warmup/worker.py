@@ -95,7 +95,7 @@ def rank(path: str) -> None:
     for name in spec.get("unset", []):
         os.environ.pop(name, None)
     if spec["ranks"] > 1:
-        meeting = f"file://{spec['meeting']}"
+        meeting = spec["meeting"] if "://" in spec["meeting"] else f"file://{spec['meeting']}"
         dist.init_process_group(
             "gloo", init_method=meeting, rank=spec["rank"], world_size=spec["ranks"], timeout=timedelta(seconds=60)
         )
@@ -133,12 +133,16 @@ def warm_up(spec: dict[str, Any]) -> dict[str, Any]:
             gpu=spec.get("gpu", True),
             cache_off=spec.get("cache_off", False),
         )
+    steps: list[str] = []
     forced = Strategy(spec["forced"]) if spec.get("forced") else None
     started = time.monotonic()
-    record = flashinfer_autotune(runner, row=row, strict=spec.get("strict", False), world=world, forced=forced)
+    record = flashinfer_autotune(
+        runner, row=row, strict=spec.get("strict", False), world=world, forced=forced, listener=steps.append
+    )
     body = record.as_json()
     sizes = spec.get("count_at", [])
     body["counted"] = {str(size): count_lookups(runner, num_tokens=size)["host_gemm"].as_json() for size in sizes}
+    body["steps"] = steps
     body["took_s"] = time.monotonic() - started
     body["errors"] = [error.as_json() for error in runner.errors(spec.get("max_tokens", 16))]
     return body

@@ -15,7 +15,7 @@ from tooling.warmup.cache_text import ABSENT_STATE, SET_FIELD, CacheFile, first_
 from tooling.warmup.counts import Counts
 from tooling.warmup.identity import cache_name, combine
 from tooling.warmup.planning import Plan, make_plan
-from tooling.warmup.ranks import Alone, Ranks, open_ranks
+from tooling.warmup.ranks import Alone, Listener, Ranks, open_ranks, unheard
 from tooling.warmup.record import RankReport, WarmupRecord
 from tooling.warmup.runner import Runner
 from tooling.warmup.skipping import Skipping, fit
@@ -36,18 +36,20 @@ def flashinfer_autotune(
     world: World | None = None,
     forced: Strategy | None = None,
     check_passes: int = CHECK_PASSES,
+    listener: Listener = unheard,
 ) -> WarmupRecord:
     """Tunes FlashInfer's kernels for that runner, or takes tuned ones from the cache, and says what it did.
 
     Every rank calls it. `row` None: the shipped table's row of the installed release. `world` None: looked up here.
     `strict`: what a starting engine is only warned about raises. `forced`: a diagnosis, this strategy whatever the rule
-    says. `check_passes`: dummy passes outside of tuning mode afterwards, whose look-ups are counted.
+    says. `check_passes`: dummy passes outside of tuning mode afterwards, whose look-ups are counted. `listener` is told
+    this rank's steps and the operation at hand.
 
     Raises:
         WarmupError: ranks differ, one of them hangs or failed, or (`strict`) this world is refused.
     """
     settings = runtime.load_settings()
-    ranks = open_ranks(settings.deadlines)
+    ranks = open_ranks(settings.deadlines, listener)
     try:
         plan = make_plan(runner, ranks.size, settings, row=row, strict=strict, world=world, forced=forced)
         return _warm_up(runner, ranks, plan, check_passes)

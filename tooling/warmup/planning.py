@@ -80,7 +80,8 @@ def make_plan(
         persistent = forced not in {Strategy.NONE, Strategy.ALL_RANKS}
         gating = replace(gating, strategy=forced, persistent=persistent, warning=f"forced to {forced}, as a diagnosis")
     gating, doubt = _doubted(gating, installed, settings, strict=strict)
-    warnings += [word for word in (installed.detail, gating.warning, doubt) if word]
+    untuned = f"nothing is tuned: {gating.why}" if gating.strategy is Strategy.NONE else ""
+    warnings += [word for word in (installed.detail, gating.warning, doubt, untuned) if word]
     return Plan(
         gating=gating,
         settings=settings,

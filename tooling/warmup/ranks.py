@@ -22,6 +22,13 @@ FIRST_POLL_S, LAST_POLL_S = 0.001, 0.05
 TELL_EVERY_S = 1.0
 """Progress is passed on this often; a tuned bucket may take microseconds or minutes."""
 
+Listener = Callable[[str], None]
+"""Told this rank's steps and the operations at hand, often: an orchestrator notes what a rank did last."""
+
+
+def unheard(_: str) -> None:
+    """The listener where nobody listens."""
+
 
 class Ranks(Protocol):
     """The ranks that warm up together: one process alone, or a group."""
@@ -60,12 +67,13 @@ class Alone:
     size: int = 1
     group: Any = None
     waits: dict[str, float] = field(default_factory=dict)
+    listener: Listener = unheard
 
     def at(self, step: str) -> None:
-        """Nobody listens."""
+        self.listener(step)
 
     def progress(self, detail: str) -> None:
-        """Nobody listens."""
+        self.listener(detail)
 
     def meet(self, step: str, payload: T) -> list[T]:
         self.waits[step] = 0.0
@@ -82,14 +90,15 @@ class Alone:
 class Group:
     """Several processes with an initialised torch.distributed; making one is a collective of all its ranks."""
 
-    def __init__(self, deadlines: Deadlines, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, deadlines: Deadlines, listener: Listener = unheard) -> None:
         import torch.distributed as dist  # noqa: PLC0415  # only where ranks meet
         from torch.distributed.distributed_c10d import _get_default_store  # noqa: PLC0415
 
         self._dist = dist
-        self._clock = clock
+        self._clock = time.monotonic
+        self._listener = listener
         self._deadlines = deadlines
-        self._began = clock()
+        self._began = self._clock()
         self._told = 0.0
         self._meeting = 0
         self._step = "start"
@@ -101,9 +110,11 @@ class Group:
 
     def at(self, step: str) -> None:
         self._step = step
+        self._listener(step)
         self._tell(step)
 
     def progress(self, detail: str) -> None:
+        self._listener(detail)
         if self._clock() - self._told >= TELL_EVERY_S:
             self._tell(f"{self._step}: {detail}" if detail else self._step)
 
@@ -183,15 +194,15 @@ class Group:
             raise StuckError(step, {}, f"a rank left during the exchange ({_first_line(cause)})") from cause
 
 
-def open_ranks(deadlines: Deadlines) -> Ranks:
+def open_ranks(deadlines: Deadlines, listener: Listener = unheard) -> Ranks:
     """The ranks of the initialised torch.distributed, or this process alone."""
     try:
         import torch.distributed as dist  # noqa: PLC0415
     except ImportError:
-        return Alone()
+        return Alone(listener=listener)
     if not dist.is_available() or not dist.is_initialized() or dist.get_world_size() == 1:
-        return Alone()
-    return Group(deadlines)
+        return Alone(listener=listener)
+    return Group(deadlines, listener)
 
 
 def _first_line(error: BaseException) -> str:

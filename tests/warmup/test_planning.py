@@ -1,0 +1,129 @@
+"""What one rank would do, from the shipped table, its environment and what is installed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tooling.warmup import planning, runtime
+from tooling.warmup.errors import RefusedError, SettingsError
+from tooling.warmup.planning import Plan, make_plan
+from tooling.warmup.runtime import Installed
+from tooling.warmup.settings import parse_settings
+
+HOME = {"HOME": "/home/me"}
+OFF = {"VLLM_DISABLE_FLASHINFER_AUTOTUNE_CACHE": "1"}
+Planned = Callable[..., Plan]
+
+
+@pytest.fixture
+def plan(monkeypatch: pytest.MonkeyPatch) -> Planned:
+    """Plans for a release, as if it were installed here and offered all but `lacks`."""
+
+    def make(
+        release: str,
+        ranks: int = 1,
+        backend: str | None = None,
+        *,
+        environment: dict[str, str] | None = None,
+        lacks: tuple[str, ...] = (),
+        strict: bool = False,
+        **installed: Any,
+    ) -> Plan:
+        found = Installed(**{"release": release, "usable": True, "gpu": True, "arch": "sm90", **installed})
+        monkeypatch.setattr(runtime, "load_installed", lambda: found)
+        monkeypatch.setattr(planning, "missing_api", lambda names: [name for name in names if name in lacks])
+        runner: Any = SimpleNamespace(
+            get_model=object,
+            scheduler_config=SimpleNamespace(max_num_batched_tokens=64),
+            vllm_config=SimpleNamespace(parallel_config=SimpleNamespace(all2all_backend=backend)),
+        )
+        settings = parse_settings(HOME if environment is None else environment)
+        return make_plan(runner, ranks, settings, row=None, strict=strict, world=None)
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("release", "ranks", "backend", "strategy", "rule"),
+    [
+        ("0.2.5", 1, None, "none", 1),
+        ("0.6.6", 1, None, "all_ranks", 3),
+        ("0.6.11.post2", 2, None, "all_ranks", 3),
+        ("0.6.12", 1, None, "all_ranks", 3),
+        ("0.6.13", 1, None, "leader_broadcast", 7),
+        ("0.6.13+cu130", 2, "allgather_reducescatter", "leader_broadcast", 7),
+        ("0.6.13", 2, "deepep_v2", "all_ranks", 4),
+        ("0.6.13", 1, "deepep_v2", "leader_broadcast", 7),
+        ("0.6.16", 1, None, "leader_broadcast", 7),
+        ("0.6.16", 2, None, "synchronized", 5),
+        ("0.7.4", 1, None, "managed", 6),
+        ("0.7.4", 8, "naive", "synchronized", 5),
+    ],
+)
+def test_the_shipped_table_decides(
+    plan: Planned, release: str, ranks: int, backend: str | None, strategy: str, rule: int
+) -> None:
+    made = plan(release, ranks, backend, strict=True)
+    assert (str(made.gating.strategy), made.gating.rule) == (strategy, rule)
+
+
+def test_the_operator_turns_the_cache_off(plan: Planned) -> None:
+    gating = plan("0.7.4", 2, environment=HOME | OFF).gating
+    assert (str(gating.strategy), gating.rule, gating.persistent) == ("all_ranks", 2, False)
+
+
+CAREFUL: dict[str, tuple[dict[str, Any], str, str, str]] = {
+    "no flashinfer": ({"usable": False, "problem": "NO_FLASHINFER", "detail": "gone"}, "none", "gone", "NO_FLASHINFER"),
+    "other packages": (
+        {"problem": "PACKAGE_MISMATCH", "detail": "cubin 1"},
+        "all_ranks",
+        "cubin 1",
+        "PACKAGE_MISMATCH",
+    ),
+    "no gpu": ({"gpu": False}, "none", "there is no GPU", "NO_GPU"),
+    "no row": ({"release": "9.9.9"}, "all_ranks", "no row for 9.9.9", "NO_ROW"),
+    "wrong row": ({"lacks": ("AutoTuner.load_configs",)}, "all_ranks", "every rank tunes", "WRONG_ROW"),
+    "no tuner": ({"lacks": ("autotune",)}, "none", "lacks autotune", "WRONG_ROW"),
+}
+
+
+@pytest.mark.parametrize("case", CAREFUL)
+def test_what_strict_refuses_only_warns_an_engine_that_starts(plan: Planned, case: str) -> None:
+    world, strategy, words, reason = CAREFUL[case]
+    made = plan(**{"release": "0.6.13", "ranks": 2, **world})
+    assert str(made.gating.strategy) == strategy
+    assert not made.gating.persistent
+    assert any(words in warning for warning in made.warnings)
+    with pytest.raises(RefusedError) as caught:
+        plan(**{"release": "0.6.13", "ranks": 2, **world}, strict=True)
+    assert caught.value.reason == reason
+
+
+def test_an_unknown_deepep_backend_is_never_guessed_to_be_harmless(plan: Planned) -> None:
+    made = plan("0.6.13", 2, "deepep_v9")
+    assert (str(made.gating.strategy), made.gating.rule) == ("all_ranks", 4)
+    assert any("deepep_v9" in warning for warning in made.warnings)
+    with pytest.raises(Exception, match="deepep_v9") as caught:
+        plan("0.6.13", 2, "deepep_v9", strict=True)
+    assert getattr(caught.value, "reason", "") == "UNKNOWN_BACKEND"
+
+
+def test_without_a_place_for_a_cache_every_rank_tunes(plan: Planned) -> None:
+    made = plan("0.6.13", environment={})
+    assert str(made.gating.strategy) == "all_ranks"
+    assert "there is nowhere to keep a cache" in made.warnings
+
+
+def test_nonsense_in_the_environment_is_refused_under_strict(plan: Planned) -> None:
+    with pytest.raises(SettingsError, match="FLASHINFER_WARMUP_TIMEOUT_S"):
+        plan("0.6.13", environment=HOME | {"FLASHINFER_WARMUP_TIMEOUT_S": "soon"}, strict=True)
+
+
+def test_names_of_operations_come_from_the_row(plan: Planned) -> None:
+    operations = plan("0.6.13").operations
+    assert operations is not None
+    assert "fp4_gemm" in operations
