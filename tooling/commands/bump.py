@@ -41,13 +41,13 @@ from tooling.edges import clock
 from tooling.edges.evidence_files import prepare_folder
 from tooling.edges.files.applying import apply_edits, find_interrupted, heal
 from tooling.edges.files.journal import lock_tree
-from tooling.edges.files.reading import check_root
+from tooling.edges.files.reading import check_root, load_bytes
 from tooling.edges.files.tree import load_tree
 from tooling.edges.packaged_data import load_library
 from tooling.errors import ExitCode, ToolingError
 from tooling.findings import Severity
 from tooling.pins.leftovers import check_leftovers, list_stale_copies
-from tooling.pins.plan import BumpPlan, check_moved
+from tooling.pins.plan import BumpPlan, check_written
 from tooling.pins.refusals import parse_target
 from tooling.pins.scan import Tree
 from tooling.pins.scope import check_left_out, restrict
@@ -129,7 +129,7 @@ def _with_leftovers(whole: Tree, tree: Tree, outcome: Outcome) -> Outcome:
 
 def _apply(args: argparse.Namespace, plan: BumpPlan, report: Report, terminal: Terminal) -> Report:
     apply_edits(args.root, plan.edits, from_label=str(plan.from_version), to_label=str(plan.to))
-    left = check_moved(restrict(load_tree(args.root, load_library()), args.only), plan.to)
+    left = check_written(plan.edits, {edit.path: load_bytes(args.root, edit.path) for edit in plan.edits})
     if left:
         terminal.say_findings(left)
         return replace(report, exit_code=ExitCode.FINDINGS, findings=(*report.findings, *left))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -74,18 +74,18 @@ def plan_bump(tree: Tree, to: Version, *, from_any: bool = False) -> BumpPlan:
     )
 
 
-def check_moved(tree: Tree, to: Version) -> list[Finding]:
-    """What is not as planned when a bumped tree is read again; empty when every pin holds `to`."""
+def check_written(edits: Iterable[FileEdit], found: Mapping[str, bytes]) -> list[Finding]:
+    """What is not as planned on the disk; empty when every file is, byte for byte, the text that was proved."""
     return [
         Finding(
             check="not-moved",
-            path=site.path,
-            line=site.line,
-            detail=f"{site.spelling} still stands here, and the bump was to {to}.",
+            path=edit.path,
+            detail="this file is not what the bump wrote.",
+            hint="another program changed it meanwhile; run `check`",
             reason="NOT_MOVED",
         )
-        for site in tree.pins
-        if not same_release(site.version, to)
+        for edit in edits
+        if found.get(edit.path) != edit.after
     ]
 
 
