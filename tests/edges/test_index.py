@@ -381,3 +381,12 @@ class TestRanges:
             client().fetch_range(f"{local_index.url}/files/gone.whl", 0, 20)
         with pytest.raises(EdgeError, match="past the end"):
             client().fetch_range(f"{local_index.url}/files/{file.filename}", 10**6, 10**6 + 5)
+
+
+@pytest.mark.parametrize("variable", ["PIP_CERT", "PIP_CLIENT_CERT"])
+def test_a_certificate_file_that_is_not_there_is_a_wrong_setting(
+    variable: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv(variable, str(tmp_path / "nope.pem"))
+    with pytest.raises(InputError, match=r"nope\.pem, and there is no such file"):
+        IndexClient(load_index_settings()).fetch_project("flashinfer-python")

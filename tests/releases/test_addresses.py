@@ -93,3 +93,11 @@ def test_credentials_go_to_the_address_nearest_above_on_the_same_host() -> None:
         "https://c.invalid/",
     ):
         assert find_auth(places, url) is None
+
+
+@pytest.mark.parametrize("url", ["user:s3cret@127.0.0.1:9/simple", "http://user:s3cr@et/s3cret@127.0.0.1:9/simple"])
+def test_a_broken_address_is_refused_without_its_password(url: str) -> None:
+    with pytest.raises(InputError) as raised:
+        parse_address(url, AddressRole.MAIN)
+    assert "****@127.0.0.1:9/simple" in raised.value.message
+    assert "s3c" not in raised.value.message

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from tooling import __version__
 from tooling.edges.pip_config import IndexSettings
-from tooling.errors import EdgeError
+from tooling.errors import EdgeError, InputError
 from tooling.releases.addresses import find_auth, redact_url, split_credentials
 
 if TYPE_CHECKING:
@@ -61,6 +61,13 @@ class HttpReader:
     def __init__(self, settings: IndexSettings) -> None:
         import requests  # noqa: PLC0415 - 200 ms that a command without an index does not pay
 
+        for option, path in (("cert", settings.cert), ("client-cert", settings.client_cert)):
+            if path is not None and not path.exists():
+                raise InputError(
+                    f"pip's setting {option} names {path}, and there is no such file",
+                    hint="`pip config debug` tells where it is set",
+                    reason="NO_CERTIFICATE",
+                )
         self._session = requests.Session()
         self._session.headers["User-Agent"] = f"flashinfer-pin-pipeline/{__version__}"
         self._settings = settings

@@ -61,6 +61,8 @@ def parse_address(text: str, role: AddressRole) -> IndexAddress:
         raise _no_address(text, role) from None
     if "://" in url and (scheme not in {"http", "https", "file"} or not (host or scheme == "file")):
         raise _no_address(text, role)
+    if "@" in (url.partition("://")[2].partition("/")[2] if "://" in url else url):
+        raise _no_address(text, role)  # a password with a / in it, or a URL without its scheme: no place would hide it
     return IndexAddress(url=url, role=role, auth=auth)
 
 
@@ -95,7 +97,7 @@ def find_auth(addresses: Iterable[IndexAddress], url: str) -> tuple[str, str] | 
 def redact_url(url: str) -> str:
     """The URL as it may be shown: no user, no query, no fragment, no path segment that looks like a token."""
     if "://" not in url:
-        return url
+        return url.rpartition("@")[2]
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]
     path = "/".join(_HIDDEN if _SECRET_SEGMENT.fullmatch(segment) else segment for segment in parts.path.split("/"))
@@ -116,10 +118,16 @@ def same_address(one: str, other: str) -> bool:
 
 def _no_address(text: str, role: AddressRole) -> InputError:
     return InputError(
-        f"the {role} {redact_text(text)!r} is no address, expected an http, https or file URL",
+        f"the {role} {_shown(text)!r} is no address, expected an http, https or file URL",
         hint="see `pip config debug` and the requirements file for where it stands",
         reason="BAD_ADDRESS",
     )
+
+
+def _shown(text: str) -> str:
+    """A wrong address without all that stands before its last @: nobody can tell where a password ends in it."""
+    _, found, rest = text.rpartition("@")
+    return f"{_HIDDEN}@{rest}" if found else redact_text(text)
 
 
 def _comparable(url: str) -> str:
