@@ -154,6 +154,8 @@ BAD_FILES: dict[str, tuple[str, bytes | None, int]] = {
     "release.toml is not TOML": ("release.toml", b"[pins\n", 2),
     "the pins disagree": ("requirements/cuda.txt", b"flashinfer-python==0.6.11\nflashinfer-cubin==0.6.12\n", 4),
     "a pin is a range": ("requirements/cuda.txt", b"flashinfer-python>=0.6.2\nflashinfer-cubin==0.6.12\n", 4),
+    "one of two pins carries hashes": (
+        "requirements/cuda.txt", b"flashinfer-python==0.6.12\nflashinfer-cubin==0.6.12 --hash=sha256:00\n", 4),
     "a fifth file holds a pin": ("other/requirements.txt", b"flashinfer-python==0.6.12\n", 4),
 }  # fmt: skip
 

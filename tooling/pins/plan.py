@@ -70,7 +70,7 @@ def plan_bump(tree: Tree, to: Version, *, from_any: bool = False) -> BumpPlan:
         to=to,
         moves=moves,
         edits=edits,
-        refusals=(*refusals, *_check_result(tree, moves, edits, to)),
+        refusals=(*refusals, *_check_hashed(tree, edits, to), *_check_result(tree, moves, edits, to)),
     )
 
 
@@ -116,6 +116,22 @@ def _check_result(tree: Tree, moves: Iterable[Move], edits: Iterable[FileEdit], 
                 detail=f"{len(expected)} pins were to become {to}, and {len(moved & set(expected))} would.",
                 hint="nothing was written; this file has a spelling that the tool cannot edit",
                 reason="NO_EFFECT",
+            )
+
+
+def _check_hashed(tree: Tree, edits: Iterable[FileEdit], to: Version) -> Iterable[Finding]:
+    """A requirement with hashes beside one that moves: it cannot move with its hash, nor stay where it is."""
+    edited = {edit.path for edit in edits}
+    hashed = (site for site in tree.sites if site.role is Role.LOCK and site.shape == "requirement")
+    for site in hashed:
+        if site.path in edited and not same_release(site.version, to):
+            yield Finding(
+                check="hashed-pin",
+                path=site.path,
+                line=site.line,
+                detail=f"{site.package} carries hashes of {site.version}, and other pins of this file would move.",
+                hint="take the hashes off that line, or compile the whole file",
+                reason="HASHED_PIN",
             )
 
 
