@@ -14,6 +14,7 @@ import jsonschema
 import pytest
 import yaml
 
+from tests.edges.serving.test_server_process import lives
 from tests.gsm8k.programmable_server import Behaviour, running
 from tests.trees import make_tree
 from tooling import cli
@@ -339,14 +340,6 @@ def test_bad_input_is_exit_2_and_writes_nothing(
     assert not (tmp_path / "evidence").exists()
 
 
-def is_running(pid: int) -> bool:
-    """False for a process that has ended and that init has not reaped yet, too."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
-    except FileNotFoundError:
-        return False
-
-
 def test_a_stage_that_is_told_to_end_ends_its_server(tmp_path: Path) -> None:
     pid_file = tmp_path / "orphan"
     config = {
@@ -376,4 +369,4 @@ def test_a_stage_that_is_told_to_end_ends_its_server(tmp_path: Path) -> None:
     output, _ = stage.communicate(timeout=120)
     assert stage.returncode == 130
     assert "interrupted" in output
-    assert not is_running(orphan)
+    assert not lives(orphan)
