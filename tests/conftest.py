@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 import hypothesis
 import pytest
 
@@ -22,6 +24,12 @@ ASKED_FOR = {
 def pytest_addoption(parser: pytest.Parser) -> None:
     for marker, reason in ASKED_FOR.items():
         parser.addoption(f"--run-{marker}", action="store_true", help=f"run the tests whose marker says: {reason}")
+
+
+def pytest_configure() -> None:
+    """Ctrl-C counts also where a shell started us in the background, which makes processes ignore it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

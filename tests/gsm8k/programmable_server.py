@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import signal
 import subprocess
@@ -22,12 +23,13 @@ from typing import Any, ClassVar
 
 @dataclass
 class Behaviour:
-    """What the server does. `answer` maps a prompt to a completion; `fault` begins with request number `after`."""
+    """What the server does. `answer` maps a prompt to a completion; `fault` begins after `after` requests, for `lasting`."""
 
     model: str = "tiny"
     answer: Callable[[str], str] = lambda prompt: " The answer is #### 1"
     fault: str = ""
     after: int = 0
+    lasting: float = math.inf
     ready_after: float = 0.0
     delay: float = 0.0
     started: float = field(default_factory=time.monotonic)
@@ -60,7 +62,8 @@ class Handler(BaseHTTPRequestHandler):
             self.behaviour.bodies.append(body)
             self.behaviour.keys.append(self.headers.get("Authorization", ""))
         time.sleep(self.behaviour.delay)
-        if self.behaviour.fault and number > self.behaviour.after:
+        past = number - self.behaviour.after
+        if self.behaviour.fault and 0 < past <= self.behaviour.lasting:
             FAULTS[self.behaviour.fault](self)
             return
         self._complete(body)

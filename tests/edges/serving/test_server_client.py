@@ -66,29 +66,8 @@ def test_silence_is_a_timeout_and_is_not_tried_again() -> None:
 
 
 def test_a_connection_that_breaks_once_costs_nothing() -> None:
-    behaviour = Behaviour(fault="close")
-    with running(behaviour) as url:
-        calls = 0
-
-        def recover(prompt: str) -> str:
-            return "#### 3"
-
-        behaviour.answer = recover
-        original = behaviour.fault
-        assert original == "close"
-
-        async def work() -> Exchange:
-            nonlocal calls
-            client = Client(url, model="tiny", api="completions")
-            task = asyncio.create_task(client.ask("q"))
-            while behaviour.requests < 1:
-                await asyncio.sleep(0.001)
-            behaviour.fault = ""
-            exchange = await task
-            await client.close()
-            return exchange
-
-        exchange = asyncio.run(work())
+    with running(Behaviour(fault="close", lasting=1, answer=lambda _: "#### 3")) as url:
+        [exchange] = ask(url, "q")
     assert exchange.reply is not None
     assert exchange.reply.text == "#### 3"
     assert exchange.tries == 2
