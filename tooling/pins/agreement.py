@@ -10,16 +10,17 @@ from packaging.version import InvalidVersion, Version
 
 from tooling.findings import Finding, Severity
 from tooling.pins.dockerfile_syntax import parse_dockerfile
+from tooling.pins.patterns import late
 from tooling.pins.readers.dockerfile_arg import matches as is_dockerfile
 from tooling.pins.readers.requirement_lines import matches as is_requirements_file
 from tooling.pins.requirements import parse_requirements
 from tooling.pins.scan import Tree
 from tooling.pins.texts import SourceText
 
-_BUILD = re.compile(r"(?<=[/+])cu(?P<digits>\d{3})(?![A-Za-z0-9.])")
+_BUILD = late(r"(?<=[/+])cu(?P<digits>\d{3})(?![A-Za-z0-9.])")
 """A CUDA build in an address or a local version; a Dockerfile may name other tags in branches that are not taken."""
-_TAG = re.compile(r"(?<![A-Za-z0-9.])cu(?P<digits>\d{2,3})(?![A-Za-z0-9.])")
-_BASE = re.compile(r"(?:^|/)cuda:(?P<cuda>\d+\.\d+(?:\.\d+)?)(?:-[a-z0-9-]*?)?(?:ubuntu(?P<ubuntu>\d\d\.\d\d))?$")
+_TAG = late(r"(?<![A-Za-z0-9.])cu(?P<digits>\d{2,3})(?![A-Za-z0-9.])")
+_BASE = late(r"(?:^|/)cuda:(?P<cuda>\d+\.\d+(?:\.\d+)?)(?:-[a-z0-9-]*?)?(?:ubuntu(?P<ubuntu>\d\d\.\d\d))?$")
 _NOT_PACKAGES = {"cuda", "ubuntu", "python"}
 
 

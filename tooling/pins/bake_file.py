@@ -6,15 +6,15 @@ The format is docker-bake's; expressions are not evaluated here, only searched f
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from tooling.errors import InputError
+from tooling.pins.patterns import late
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_INTERPOLATION = re.compile(r"\$\{([^}]*)\}")
+_NAME = late(r"[A-Za-z_][A-Za-z0-9_]*")
+_INTERPOLATION = late(r"\$\{([^}]*)\}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

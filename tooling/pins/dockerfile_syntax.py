@@ -10,10 +10,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-_HEREDOC = re.compile(r"<<-?\s*([\"']?)([A-Za-z_][A-Za-z0-9_]*)\1")
-_ESCAPE = re.compile(r"#\s*escape\s*=\s*([\\`])\s*", re.IGNORECASE)
-_DIRECTIVE = re.compile(r"#\s*[A-Za-z]+\s*=.*")
-_WORD = re.compile(r"""(?:\\.|"(?:\\.|[^"\\])*"|'[^']*'|[^\s"'\\]|["'\\])+""")
+from tooling.pins.patterns import late
+
+_HEREDOC = late(r"<<-?\s*([\"']?)([A-Za-z_][A-Za-z0-9_]*)\1")
+_ESCAPE = late(r"#\s*escape\s*=\s*([\\`])\s*", re.IGNORECASE)
+_DIRECTIVE = late(r"#\s*[A-Za-z]+\s*=.*")
+_WORD = late(r"""(?:\\.|"(?:\\.|[^"\\])*"|'[^']*'|[^\s"'\\]|["'\\])+""")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

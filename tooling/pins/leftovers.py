@@ -10,6 +10,7 @@ from packaging.version import Version
 from tooling.findings import Finding, Severity
 from tooling.pins.derived import renewal
 from tooling.pins.library import Library
+from tooling.pins.patterns import late
 from tooling.pins.readers.dockerfile_arg import matches as is_dockerfile
 from tooling.pins.readers.hcl_default import blank_hcl_comments
 from tooling.pins.readers.hcl_default import matches as is_hcl
@@ -22,11 +23,11 @@ from tooling.pins.shell_syntax import blank_comments
 from tooling.pins.sites import PinSite, Role, parse_spelling, same_release
 from tooling.pins.texts import SourceText
 
-_OTHER_FORM = re.compile(
+_OTHER_FORM = late(
     rf"(?m)^[ \t]*(?:ENV[ \t]+(?P<env>\w+)[ \t]+[\"']?|-?[ \t]*(?P<key>[\w-]+):[ \t]+[\"']?)(?P<version>{VERSION})"
 )
-_VERSION_NAME = re.compile(r"(?i)(?:^|[_-])(?:ver|version|ref|tag)$")
-_BOUND_NAME = re.compile(r"(?:^|_)(?:MIN|MAX|MINIMUM|MAXIMUM|LEAST|REQUIRED)(?:_|$)")
+_VERSION_NAME = late(r"(?i)(?:^|[_-])(?:ver|version|ref|tag)$")
+_BOUND_NAME = late(r"(?:^|_)(?:MIN|MAX|MINIMUM|MAXIMUM|LEAST|REQUIRED)(?:_|$)")
 
 
 def check_leftovers(tree: Tree, *, severity: Severity = Severity.ERROR) -> list[Finding]:

@@ -7,16 +7,17 @@ from collections.abc import Iterator
 
 from tooling.findings import Finding, Severity
 from tooling.pins.dockerfile_syntax import Assignment, Instruction, assignments, parse_dockerfile
+from tooling.pins.patterns import late
 from tooling.pins.readers.dockerfile_arg import matches as is_dockerfile
 from tooling.pins.scan import Tree
 from tooling.pins.sites import PinSite, same_release
 from tooling.pins.texts import SourceText
 
-_PIPELINES = re.compile(
+_PIPELINES = late(
     r"\.github/|\.gitlab|\.buildkite/|\.circleci/|azure-pipelines|jenkinsfile|\.woodpecker|\.drone|\.tekton|\.ci/",
     re.IGNORECASE,
 )
-_ARGUMENT = re.compile(r"--build-arg[= ]+[\"']?\S*$|\bargs\.\S*$|(?:^|\n)\s*build[-_]args?:(?:[^\n]*\n){1,40}[^\n]*$")
+_ARGUMENT = late(r"--build-arg[= ]+[\"']?\S*$|\bargs\.\S*$|(?:^|\n)\s*build[-_]args?:(?:[^\n]*\n){1,40}[^\n]*$")
 _GIVEN = frozenset((
     "TARGETPLATFORM", "TARGETOS", "TARGETARCH", "TARGETVARIANT", "BUILDPLATFORM", "BUILDOS", "BUILDARCH",
     "BUILDVARIANT", "HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "NO_PROXY", "ALL_PROXY",

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import ast
-import re
 import warnings
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-_PIECE = re.compile(r"(?is)[rbfu]{0,2}(\"\"\"|'''|\"|')((?:\\.|(?!\1).)*?)\1")
-_LINE_END = re.compile(r"\r\n|\r|\n")
+from tooling.pins.patterns import late
+
+_PIECE = late(r"(?is)[rbfu]{0,2}(\"\"\"|'''|\"|')((?:\\.|(?!\1).)*?)\1")
+_LINE_END = late(r"\r\n|\r|\n")
 _SAYS = frozenset((
     "print", "warn", "warning", "warning_once", "info", "info_once", "debug", "error", "critical", "exception", "log",
     "fail", "skip", "skipif", "xfail", "exit",

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-_COMMENT = re.compile(r"(?:^|(?<=\s))#.*")
-_OPTION_AFTER = re.compile(r"\s+--?[A-Za-z]")
-_SPACES = re.compile(r"\s*")
+from tooling.pins.patterns import late
+
+_COMMENT = late(r"(?:^|(?<=\s))#.*")
+_OPTION_AFTER = late(r"\s+--?[A-Za-z]")
+_SPACES = late(r"\s*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,13 +9,15 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-_TOKEN = re.compile(
+from tooling.pins.patterns import late
+
+_TOKEN = late(
     r"""(?P<space>(?:[ \t\r]|\\\r?\n)+)|(?P<comment>\#[^\n]*)|(?P<end>\n|&&|\|\||[;&|])|(?P<open>\()|(?P<close>\))"""
     r"""|(?P<word>(?:\$\{[^{}\n]*\}|\\[^\n\r]|\\\r?\n|"(?:\\.|[^"\\])*"|'[^']*'|[^\s"'\\;&|()]|["'\\])+)""",
     re.DOTALL,
 )
 
-_COMMENT_LINE = re.compile(r"(?m)^[ \t]*#[^\n]*")
+_COMMENT_LINE = late(r"(?m)^[ \t]*#[^\n]*")
 
 
 @dataclass(frozen=True, slots=True)

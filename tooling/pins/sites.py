@@ -8,9 +8,10 @@ from enum import StrEnum
 
 from packaging.version import InvalidVersion, Version
 
+from tooling.pins.patterns import late
 from tooling.pins.texts import SourceText
 
-_SPELLING = re.compile(r"(?P<v>[vV]?)(?P<public>[^+%]+)(?P<local>(?:\+|%2[Bb])[A-Za-z0-9._]+)?")
+_SPELLING = late(r"(?P<v>[vV]?)(?P<public>[^+%]+)(?P<local>(?:\+|%2[Bb])[A-Za-z0-9._]+)?")
 _QUOTES = ("'", '"', "`")
 
 

@@ -9,7 +9,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-_TOKEN = re.compile(
+from tooling.pins.patterns import late
+
+_TOKEN = late(
     r'''(?P<comment>\#[^\n]*)|(?P<string>"""(?:\\.|[^\\])*?"""(?:"{0,2})|\'\'\'.*?\'\'\'(?:'{0,2})'''
     r"""|"(?:\\.|[^"\\\n])*"|'[^'\n]*')|(?P<header>(?m:^)[ \t]*\[\[?[^\]\n]+\]\]?)"""
     r"""|(?P<mark>[\[\]{}=,\n])|(?P<bare>[A-Za-z0-9_.+:-]+)""",

@@ -9,6 +9,7 @@ from tooling.errors import InputError
 from tooling.findings import Finding, Severity
 from tooling.pins.bake_file import BakeFile, parse_bake
 from tooling.pins.dockerfile_syntax import Instruction, assignments, parse_dockerfile
+from tooling.pins.patterns import late
 from tooling.pins.readers.dockerfile_arg import matches as is_dockerfile
 from tooling.pins.scan import Tree
 from tooling.pins.texts import SourceText
@@ -18,7 +19,7 @@ _KNOWN = frozenset((
     "ADD", "ARG", "CMD", "COPY", "ENTRYPOINT", "ENV", "EXPOSE", "FROM", "HEALTHCHECK", "LABEL", "MAINTAINER", "ONBUILD",
     "RUN", "SHELL", "STOPSIGNAL", "USER", "VOLUME", "WORKDIR",
 ))  # fmt: skip
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NAME = late(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def check_variables(tree: Tree) -> list[Finding]:

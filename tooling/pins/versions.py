@@ -7,13 +7,13 @@ The format is docker-bake's JSON form of `variable` blocks. Only string defaults
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from typing import NoReturn
 
 from tooling.errors import InputError
+from tooling.pins.patterns import late
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NAME = late(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def parse_versions(text: str, *, path: str = "versions.json") -> dict[str, str]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from tooling.pins.library import Library
+from tooling.pins.patterns import late
 from tooling.pins.readers import (
     bake_json,
     dockerfile_arg,
@@ -69,7 +70,7 @@ def _has_prose(path: str) -> bool:
 READERS: tuple[Reader, ...] = (*_FORMATS, Reader(shape=prose.SHAPE, matches=_has_prose, read=prose.read))
 """In order of precedence: where the spans of two readers meet, the earlier one names the site."""
 
-_REFERENCE = re.compile(r"[${]+(\w+)")
+_REFERENCE = late(r"[${]+(\w+)")
 
 
 def read_sites(source: SourceText, library: Library) -> list[PinSite]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from tooling.pins.dockerfile_syntax import Assignment, assignments, parse_dockerfile
 from tooling.pins.library import Library
+from tooling.pins.patterns import late
 from tooling.pins.readers.phrases import VERSION, Span, find_phrases
 from tooling.pins.readers.shell_text import find_shell
 from tooling.pins.sites import PinSite, Role, make_site
@@ -15,13 +16,13 @@ from tooling.pins.texts import SourceText
 SHAPE = "dockerfile-arg"
 
 _SHAPES = {"ARG": SHAPE, "ENV": "dockerfile-env", "LABEL": "dockerfile-label"}
-_NAME = re.compile(r"(?i)(?:.*[._-])?(?:dockerfile|containerfile)(?:[._-].*)?")
+_NAME = late(r"(?i)(?:.*[._-])?(?:dockerfile|containerfile)(?:[._-].*)?")
 _OTHER_FORMATS = (
     ".md", ".rst", ".py", ".sh", ".txt", ".dockerignore", ".yml", ".yaml", ".json", ".toml", ".hcl", ".diff", ".patch",
     ".html",
 )  # fmt: skip
-_OWN_FALLBACK = re.compile(rf"\$\{{(\w+):?-({VERSION})\}}")
-_COMMIT = re.compile(r"(?=[0-9]*[a-f])[0-9a-f]{7,40}")
+_OWN_FALLBACK = late(rf"\$\{{(\w+):?-({VERSION})\}}")
+_COMMIT = late(r"(?=[0-9]*[a-f])[0-9a-f]{7,40}")
 
 
 def matches(path: str) -> bool:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from tooling.pins.library import Library
+from tooling.pins.patterns import late
 from tooling.pins.readers.phrases import VERSION, Span, find_images, find_phrases
 from tooling.pins.readers.shell_text import find_variables
 from tooling.pins.sites import PinSite, make_site
@@ -13,10 +14,10 @@ from tooling.pins.texts import SourceText
 
 SHAPE = "hcl-default"
 
-_COMMENT = re.compile(r'"(?:\\.|[^"\\\n])*"|(?P<comment>#[^\n]*|//[^\n]*|/\*.*?\*/)', re.DOTALL)
-_VARIABLE = re.compile(r'\bvariable\s+"?(?P<name>[\w-]+)"?\s*\{')
-_DEFAULT = re.compile(rf'\bdefault\s*=\s*"(?P<version>{VERSION})"')
-_QUOTED_KEY = re.compile(rf'"(?P<name>\w+)"\s*[=:]\s*"(?P<version>{VERSION})"')
+_COMMENT = late(r'"(?:\\.|[^"\\\n])*"|(?P<comment>#[^\n]*|//[^\n]*|/\*.*?\*/)', re.DOTALL)
+_VARIABLE = late(r'\bvariable\s+"?(?P<name>[\w-]+)"?\s*\{')
+_DEFAULT = late(rf'\bdefault\s*=\s*"(?P<version>{VERSION})"')
+_QUOTED_KEY = late(rf'"(?P<name>\w+)"\s*[=:]\s*"(?P<version>{VERSION})"')
 
 
 def matches(path: str) -> bool:

@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterator
 
 from tooling.pins.library import Library
+from tooling.pins.patterns import late
 from tooling.pins.readers.phrases import VERSION, find_archives, library_names
 from tooling.pins.sites import PinSite, Role, make_site
 from tooling.pins.texts import SourceText
 
 SHAPE = "lock"
 
-_NAME = re.compile(r"(?:.+\.)?lock|pylock(?:\..+)?\.toml|(?:.*[.-])?lock\.(?:ya?ml|json)|package-lock\.json")
+_NAME = late(r"(?:.+\.)?lock|pylock(?:\..+)?\.toml|(?:.*[.-])?lock\.(?:ya?ml|json)|package-lock\.json")
 
 
 def matches(path: str) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from tooling.pins.library import Library
+from tooling.pins.patterns import late
 from tooling.pins.sites import Role
 
 VERSION = (
@@ -23,15 +24,15 @@ VERSION = (
 REFERENCE = r"(?:\$\{[^{}\s]*\}?|\$\w+|\{\{[^{}]*\}\}|\{\w[^{}\s]*\}|\$\([^()\s]*\))"
 """A variable in the place of a version, in the spellings of shells, Dockerfiles, Python and templates."""
 
-_OPERATOR = re.compile(r"\s*(===?|~=|>=|<=|!=|<|>)\s*")
-_TOKEN = re.compile(rf"(?P<version>{VERSION})|(?P<reference>{REFERENCE})|(?P<wildcard>v?\d[\d.]*(?:\.\*)?)")
-_ARCHIVE_END = re.compile(r"[^\s\"'`;,]*?\.(?:whl|tar\.gz|tgz|tar\.xz|tar\.bz2|tar|zip|deb|rpm)(?![A-Za-z0-9])")
-_DIRECTORY_END = re.compile(r"(?:/[^\s\"'`;,]*|\*?)(?=[\s\"'`;,)&|]|$)")
-_WHEEL_TAG = re.compile(r"-(?:cp|py)\d")
-_ADDRESS = re.compile(r"(?:git\+)?(?:https?|ssh|git|file)://[^\s\"'`<>|;)\\]+|git@[\w.-]+:[^\s\"'`<>|;)\\]+")
-_SEGMENT = re.compile(rf"(?<=/)({VERSION})(?=(?:\.tar\.gz|\.tgz|\.zip)?(?:[/#?]|$))")
-_LOOKED_AT = re.compile(r"/(?:blob|tree|issues|pull|compare)/")
-_COMMIT = re.compile(r"[0-9a-f]{7,40}")
+_OPERATOR = late(r"\s*(===?|~=|>=|<=|!=|<|>)\s*")
+_TOKEN = late(rf"(?P<version>{VERSION})|(?P<reference>{REFERENCE})|(?P<wildcard>v?\d[\d.]*(?:\.\*)?)")
+_ARCHIVE_END = late(r"[^\s\"'`;,]*?\.(?:whl|tar\.gz|tgz|tar\.xz|tar\.bz2|tar|zip|deb|rpm)(?![A-Za-z0-9])")
+_DIRECTORY_END = late(r"(?:/[^\s\"'`;,]*|\*?)(?=[\s\"'`;,)&|]|$)")
+_WHEEL_TAG = late(r"-(?:cp|py)\d")
+_ADDRESS = late(r"(?:git\+)?(?:https?|ssh|git|file)://[^\s\"'`<>|;)\\]+|git@[\w.-]+:[^\s\"'`<>|;)\\]+")
+_SEGMENT = late(rf"(?<=/)({VERSION})(?=(?:\.tar\.gz|\.tgz|\.zip)?(?:[/#?]|$))")
+_LOOKED_AT = late(r"/(?:blob|tree|issues|pull|compare)/")
+_COMMIT = late(r"[0-9a-f]{7,40}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,8 +152,8 @@ def _git_ref(match: re.Match[str], offset: int) -> Iterator[Span]:
         yield Span(start=start, end=end, shape="git-address", role=Role.USE)
 
 
-_FALLBACK = re.compile(rf"\$\{{(?P<name>\w+):?[-=][\"']?(?P<version>{VERSION})[\"']?\}}")
-_ALTERNATIVE = re.compile(
+_FALLBACK = late(rf"\$\{{(?P<name>\w+):?[-=][\"']?(?P<version>{VERSION})[\"']?\}}")
+_ALTERNATIVE = late(
     rf"(?<![\w-])(?P<name>[A-Za-z_][\w-]*)\s*(?:\|\||\|\s*default\s*\()\s*[\"'](?P<version>{VERSION})[\"']"
 )
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from tooling.pins.library import Library
+from tooling.pins.patterns import late
 from tooling.pins.readers.phrases import VERSION, find_marks
 from tooling.pins.sites import PinSite, Role, make_site
 from tooling.pins.texts import SourceText
@@ -13,7 +14,7 @@ from tooling.pins.texts import SourceText
 SHAPE = "comment"
 
 _DOCUMENTS = (".md", ".rst", ".adoc", ".mdx")
-_MENTION = re.compile(rf"[^\n]{{0,80}}?(?<![\w.])(?P<version>{VERSION})")
+_MENTION = late(rf"[^\n]{{0,80}}?(?<![\w.])(?P<version>{VERSION})")
 
 
 def matches(path: str) -> bool:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 
 from tooling.pins.library import Library
+from tooling.pins.patterns import late
 from tooling.pins.python_strings import Literal, Named, Purpose, parse_strings
 from tooling.pins.readers.phrases import VERSION, Span, find_marks
 from tooling.pins.readers.string_values import find_bound, find_in_value
@@ -17,15 +18,15 @@ from tooling.pins.texts import SourceText
 
 SHAPE = "python"
 
-_BUILDS = re.compile(r"(?:setup|noxfile|tasks|fabfile|conanfile|build|install)(?:_.*)?\.py|.*_(?:build|install)\.py")
-_BEHIND = re.compile(
+_BUILDS = late(r"(?:setup|noxfile|tasks|fabfile|conanfile|build|install)(?:_.*)?\.py|.*_(?:build|install)\.py")
+_BEHIND = late(
     r"[\w.\[\]-]*(?:(?:\s*:\s*[\w.]+)?\s*\(?[=<>!~]{1,3}\s*[frb]?[\"']?(?:v?\d+\.\d|[{$])"
     r"|[^\s\"']{0,200}[-/@:_]v?\d+\.\d|[\"'][\s,:)\]=!<>]{1,80}(?:\w+=)?[\"'][=]*v?\d+\.\d"
     r"|[\"'][^#\"']{0,80}[\"'\s,]+default=[\"']v?\d)"
 )
-_GIT = re.compile(r"[^#]{0,200}?(?:checkout|switch|branch|-b)[\s=]+[\"']?(?:tags/)?(?:v?\d+\.\d|[{$])")
-_BEFORE = re.compile(r"(?:branch|-b)[\s=]+[\"']?(?:v?\d+\.\d|[{$])")
-_PLAIN_PIECE = re.compile(r"(\"|')((?:\\.|(?!\1)[^\\\n])*)\1")
+_GIT = late(r"[^#]{0,200}?(?:checkout|switch|branch|-b)[\s=]+[\"']?(?:tags/)?(?:v?\d+\.\d|[{$])")
+_BEFORE = late(r"(?:branch|-b)[\s=]+[\"']?(?:v?\d+\.\d|[{$])")
+_PLAIN_PIECE = late(r"(\"|')((?:\\.|(?!\1)[^\\\n])*)\1")
 
 
 def matches(path: str) -> bool:

@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 
 from tooling.pins.derived import is_compiled
 from tooling.pins.library import Library
+from tooling.pins.patterns import late
 from tooling.pins.readers.phrases import Span, find_addresses, find_archives, find_requirements
 from tooling.pins.readers.shell_text import find_variables
 from tooling.pins.requirements import RequirementLine, parse_requirements
@@ -19,8 +20,8 @@ from tooling.pins.texts import SourceText
 
 SHAPE = "requirement"
 
-_NAME = re.compile(r"(?:requirements?|constraints?|reqs?)\b.*|.*[-_](?:requirements?|constraints?)")
-_OTHER = re.compile(r"(?:cmakelists|license|notice|readme|changelog|sources|top_level|requires|entry_points)\.txt")
+_NAME = late(r"(?:requirements?|constraints?|reqs?)\b.*|.*[-_](?:requirements?|constraints?)")
+_OTHER = late(r"(?:cmakelists|license|notice|readme|changelog|sources|top_level|requires|entry_points)\.txt")
 
 
 def matches(path: str) -> bool:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 
 from tooling.pins.library import Library
+from tooling.pins.patterns import late
 from tooling.pins.readers.git_refs import find_git_refs
 from tooling.pins.readers.phrases import VERSION, Span, find_images, find_phrases, library_names
 from tooling.pins.shell_syntax import blank_comments
@@ -23,24 +24,24 @@ _SUFFIXES = (
     ".conf", ".ini", ".properties", ".j2", ".jinja", ".jinja2", ".tpl", ".tmpl", ".template", ".ps1", ".groovy",
     ".cmake", ".nix", ".bzl", ".star", ".fish", ".csh", ".bat", ".cmd",
 )  # fmt: skip
-_NAMES = re.compile(
+_NAMES = late(
     r"(?i)(?:gnu)?makefile(?:\..+)?|justfile|jenkinsfile(?:\..+)?|\.?env(?:\..+)?|\.envrc|earthfile|tiltfile"
     r"|singularity(?:\..+)?|cmakelists\.txt|build\.bazel|workspace(?:\.bazel)?|module\.bazel|procfile|vagrantfile"
 )
-_NO_SCRIPTS = re.compile(
+_NO_SCRIPTS = late(
     r"(?i).*(?:docker|container)file.*|pipfile|readme|licen[cs]e|notice|authors|changelog|codeowners|pkg-info"
 )
-_ASSIGNED = re.compile(rf"(?:\?|:{{1,3}}|\+)?=[ \t]*\\?[\"']?(?P<version>{VERSION})")
-_ASSIGNED_NAME = re.compile(r"(?<![\w${])[A-Za-z_][\w-]*[ \t]*$")
-_FLAG = re.compile(rf"(?<!\S)--(?P<name>[A-Za-z][\w-]*)[ \t]+[\"']?(?P<version>{VERSION})")
-_CALL = re.compile(rf"\bset\(\s*(?P<name>\w+)\s+[\"']?(?P<version>{VERSION})")
-_DEFAULTED = re.compile(
+_ASSIGNED = late(rf"(?:\?|:{{1,3}}|\+)?=[ \t]*\\?[\"']?(?P<version>{VERSION})")
+_ASSIGNED_NAME = late(r"(?<![\w${])[A-Za-z_][\w-]*[ \t]*$")
+_FLAG = late(rf"(?<!\S)--(?P<name>[A-Za-z][\w-]*)[ \t]+[\"']?(?P<version>{VERSION})")
+_CALL = late(rf"\bset\(\s*(?P<name>\w+)\s+[\"']?(?P<version>{VERSION})")
+_DEFAULTED = late(
     rf"(?<![\w${{])(?P<name>[A-Za-z_][\w-]*)[ \t]*\??=[ \t]*[\"']?\$\{{\w+:?[-=][\"']?(?P<version>{VERSION})[\"']?\}}"
 )
-_PARAMETER = re.compile(rf"\bname:\s*[\"'](?P<name>\w+)[\"']\s*,\s*defaultValue:\s*[\"'](?P<version>{VERSION})[\"']")
-_ENTRY = re.compile(rf"\[[\"']?(?P<name>[\w.-]+)[\"']?\]=[\"']?(?P<version>{VERSION})")
-_COMMIT = re.compile(r"(?<![\w${])(?P<name>[A-Za-z_][\w-]*)=[\"']?(?P<version>(?=[0-9]*[a-f])[0-9a-f]{7,40})(?![\w.])")
-_CMAKE_TAG = re.compile(rf"\bGIT_TAG\s+[\"']?(?P<ref>{VERSION}|[0-9a-f]{{7,40}})")
+_PARAMETER = late(rf"\bname:\s*[\"'](?P<name>\w+)[\"']\s*,\s*defaultValue:\s*[\"'](?P<version>{VERSION})[\"']")
+_ENTRY = late(rf"\[[\"']?(?P<name>[\w.-]+)[\"']?\]=[\"']?(?P<version>{VERSION})")
+_COMMIT = late(r"(?<![\w${])(?P<name>[A-Za-z_][\w-]*)=[\"']?(?P<version>(?=[0-9]*[a-f])[0-9a-f]{7,40})(?![\w.])")
+_CMAKE_TAG = late(rf"\bGIT_TAG\s+[\"']?(?P<ref>{VERSION}|[0-9a-f]{{7,40}})")
 
 
 def matches(path: str) -> bool:

@@ -6,23 +6,22 @@ import re
 from collections.abc import Iterator
 
 from tooling.pins.library import Library
+from tooling.pins.patterns import late
 from tooling.pins.readers.phrases import VERSION, Span, find_addresses, find_images, find_phrases
 from tooling.pins.readers.shell_text import find_shell
 from tooling.pins.shell_syntax import blank_comments
 from tooling.pins.sites import Role
 
-_EXACT = re.compile(rf"\s*(?:===?)?\s*(?P<version>{VERSION})\s*")
-_BOUND = re.compile(rf"\s*(?:[~^<>!]=?|~=)\s*(?P<version>{VERSION})")
-_COMMIT = re.compile(r"(?=[0-9]*[a-f])[0-9a-f]{7,40}")
-_DEFAULT = re.compile(
+_EXACT = late(rf"\s*(?:===?)?\s*(?P<version>{VERSION})\s*")
+_BOUND = late(rf"\s*(?:[~^<>!]=?|~=)\s*(?P<version>{VERSION})")
+_COMMIT = late(r"(?=[0-9]*[a-f])[0-9a-f]{7,40}")
+_DEFAULT = late(
     rf"\s*\$\{{(?:\w+:?[-=][\"']?(?P<shell>{VERSION})[\"']?|\{{[^{{}}]*\|\|\s*[\"'](?P<expression>{VERSION})[\"']\s*\}})\}}\s*"
 )
-_HASH = re.compile(r"[0-9a-f]{7,40}")
-_SCRIPT = re.compile(
-    r"\b(?:pip3?|uv|conda|mamba|git|gh|curl|wget|export|docker|python3?|make|bash|sh|cd)\s+[-\w./\"'$]"
-)
-_SETTING = re.compile(r"\s*(?:--?)?[\w.*-]+=\S+\s*")
-_SENTENCE = re.compile(r"[A-Za-z]{2,}\s+[A-Za-z]{2,}")
+_HASH = late(r"[0-9a-f]{7,40}")
+_SCRIPT = late(r"\b(?:pip3?|uv|conda|mamba|git|gh|curl|wget|export|docker|python3?|make|bash|sh|cd)\s+[-\w./\"'$]")
+_SETTING = late(r"\s*(?:--?)?[\w.*-]+=\S+\s*")
+_SENTENCE = late(r"[A-Za-z]{2,}\s+[A-Za-z]{2,}")
 
 
 def find_in_value(value: str, library: Library, *, is_script: bool = False) -> Iterator[Span]:

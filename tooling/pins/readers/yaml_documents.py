@@ -5,12 +5,12 @@ PyYAML gives the values with their positions. Only this module imports it, and o
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 
 import yaml
 
 from tooling.pins.library import Library
+from tooling.pins.patterns import late
 from tooling.pins.readers.phrases import VERSION, Span, find_images
 from tooling.pins.readers.string_values import find_bound, find_in_value, names_home
 from tooling.pins.readers.yaml_values import SHAPE
@@ -19,7 +19,7 @@ from tooling.pins.sites import Role
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _REPOSITORY_KEYS = ("repository", "repo", "git", "url", "uses")
 _REF_KEYS = frozenset(("ref", "tag", "rev", "branch", "version"))
-_CONDA = re.compile(rf"\s*(?:[\w-]+::)?(?P<name>[\w.-]+)=(?P<version>{VERSION})(?:=\S*)?\s*")
+_CONDA = late(rf"\s*(?:[\w-]+::)?(?P<name>[\w.-]+)=(?P<version>{VERSION})(?:=\S*)?\s*")
 
 
 def read_documents(text: str, library: Library) -> list[Span]:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 
 from tooling.pins.library import Library
+from tooling.pins.patterns import late
 from tooling.pins.readers.phrases import VERSION, Span
 from tooling.pins.readers.shell_text import find_shell
 from tooling.pins.shell_syntax import blank_comments
@@ -17,7 +18,7 @@ from tooling.pins.texts import SourceText
 
 SHAPE = "yaml-value"
 
-_LINE = re.compile(rf"(?m)^[ \t]*-?[ \t]*[\"']?(?P<name>[A-Za-z_][\w-]*)[\"']?:[ \t]+[\"']?(?P<version>{VERSION})")
+_LINE = late(rf"(?m)^[ \t]*-?[ \t]*[\"']?(?P<name>[A-Za-z_][\w-]*)[\"']?:[ \t]+[\"']?(?P<version>{VERSION})")
 
 
 def matches(path: str) -> bool:
