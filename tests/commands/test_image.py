@@ -63,6 +63,16 @@ BAD = {
     "two modes": (["--plan", "--doctor"], "not allowed with argument"),
     "override": (["--set", "nonsense"], "expected TARGET.KEY=VALUE"),
     "build context": (["--build-context", "x"], "expected NAME=PATH"),
+    "verify an unknown target": (["--verify", "x:y", "frob"], "no target frob; there are release, nightly"),
+    "lint an unknown target": (["--lint", "frob"], "no target frob; there are release, nightly"),
+    "verify two": (["--verify", "x:y", "release", "nightly"], "takes one TARGET at most"),
+    "verify no name": (["--verify", "bad name!"], "argument --verify: found 'bad name!', expected an image"),
+    "base of no name": (["--base-image", "bad name!"], "argument --base-image: found 'bad name!', expected an image"),
+    "no number": (["--disk-gb", "nan"], "argument --disk-gb: found 'nan', expected a number of gigabytes"),
+    "endless": (["--disk-gb", "inf"], "argument --disk-gb: found 'inf'"),
+    "less than nothing": (["--disk-gb", "-4"], "argument --disk-gb: found '-4'"),
+    "no unit": (["--disk-gb", "20GB"], "argument --disk-gb: found '20GB'"),
+    "a platform too few": (["--platform", "linux/amd64,"], "argument --platform: found an empty text"),
     "mirror with a password": (["--apt-mirror", "http://me:hunter2@mirror/ubuntu"], "holds credentials"),
 }
 
@@ -79,6 +89,17 @@ def test_bad_input_is_refused_in_one_sentence_and_nothing_is_written(
     assert message in report["error"]["message"]
     assert "hunter2" not in text + json.dumps(report)
     assert snapshot(tree) == before
+    assert not (tree / "evidence").exists()
+
+
+OPTIONS = ("--verify", "--bake-file", "--disk-gb", "--base-image", "--build-context", "--index-config", "--ca-bundle",
+           "--apt-mirror", "--set", "--platform", "--builder", "--cache-to", "--cache-from", "--provenance", "--sbom")  # fmt: skip
+
+
+@pytest.mark.parametrize("words", [[name, text] for name in OPTIONS for text in ("", " ")] + [[""]], ids=repr)
+def test_a_text_that_is_empty_starts_no_build(tree: Path, capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
+    status, report, _ = _call(capsys, tree, *words)
+    assert (status, report["error"]["reason"]) == (2, "BAD_ARGUMENTS")
     assert not (tree / "evidence").exists()
 
 

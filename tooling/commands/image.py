@@ -19,12 +19,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
+from tooling.commands.image_arguments import add_image_arguments
 from tooling.commands.image_build import Job, build_target, push_target
-from tooling.commands.image_inputs import ImageInputs, load_inputs, load_plan, make_options
+from tooling.commands.image_inputs import ImageInputs, check_names, load_inputs, load_plan, make_options
 from tooling.commands.image_preflight import look, raise_problem, say_checks
-from tooling.commands.recording import add_evidence_argument, load_pinned_tree, make_record, save_record
+from tooling.commands.recording import load_pinned_tree, make_record, save_record
 from tooling.commands.report import Report
 from tooling.commands.terminal import Terminal
 from tooling.edges import docker_engine
@@ -36,53 +36,27 @@ from tooling.edges.private_files import private_folder
 from tooling.errors import ExitCode, InputError, ToolingError
 from tooling.evidence import Record, seal
 from tooling.findings import Finding, Severity, has_errors
-from tooling.images.bake_command import left_out_packages
+from tooling.images.bake_command import BuildOptions, left_out_packages
 from tooling.images.bake_static import evaluate_bake
 from tooling.images.build_rules import check_bake, check_dockerfile
 from tooling.images.checks import check_image, measured_versions
 from tooling.images.facts import ImageFacts, read_facts
 from tooling.images.labels import LEFT_OUT_LABEL, PINS_LABEL, TARGET_LABEL
 from tooling.images.plan import BuildTarget, check_plan
-from tooling.images.preflight import DEFAULT_DISK_GB, Check
+from tooling.images.preflight import Check
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("targets", nargs="*", metavar="TARGET", help="targets of the bake file (default: all)")
-    mode = parser.add_mutually_exclusive_group()
-    mode.add_argument("--plan", action="store_true", help="print the effective build and build nothing")
-    mode.add_argument("--doctor", action="store_true", help="only look whether a build could start")
-    mode.add_argument("--lint", action="store_true", help="only check the Dockerfiles and the bake file")
-    mode.add_argument("--verify", metavar="TAG", help="prove an image that is there already")
-    parser.add_argument("--bake-file", metavar="FILE", help="default: docker/docker-bake.hcl")
-    parser.add_argument("--disk-gb", type=float, default=DEFAULT_DISK_GB, metavar="N",
-                        help="free space that a build needs (default: %(default)s)")  # fmt: skip
-    parser.add_argument("--offline", action="store_true", help="ask no registry and no index before the build")
-    parser.add_argument("--base-image", metavar="NAME", help="build on this image instead of the CUDA base")
-    parser.add_argument("--build-context", action="append", default=[], metavar="NAME=PATH", help="as buildx has it")
-    parser.add_argument("--index-config", type=Path, metavar="FILE", help="pip.conf or uv.toml, mounted as a secret")
-    parser.add_argument("--ca-bundle", type=Path, metavar="FILE", help="certificates (PEM), mounted as a secret")
-    parser.add_argument("--apt-mirror", metavar="URL", help="take the distribution's packages from here")
-    parser.add_argument("--set", action="append", default=[], metavar="TARGET.KEY=VALUE", help="bake's own override")
-    parser.add_argument("--no-cache", action="store_true", help="run every step anew")
-    parser.add_argument("--push", action="store_true", help="push each image once it is proved")
-    parser.add_argument(
-        "--platform", action="append", default=[], metavar="NAMES", help="such as linux/amd64,linux/arm64"
-    )
-    parser.add_argument("--builder", metavar="NAME", help="a buildx builder, remote or in Kubernetes")
-    parser.add_argument("--cache-to", action="append", default=[], metavar="SPEC", help="as buildx has it")
-    parser.add_argument("--cache-from", action="append", default=[], metavar="SPEC", help="as buildx has it")
-    parser.add_argument("--provenance", metavar="SPEC", help="attestation, as buildx has it")
-    parser.add_argument("--sbom", metavar="SPEC", help="attestation, as buildx has it")
-    add_evidence_argument(parser)
+    add_image_arguments(parser)
 
 
 def run(args: argparse.Namespace, terminal: Terminal) -> Report:
     args.root = check_root(args.root)
     inputs = load_inputs(args, terminal)
-    if args.verify:
+    if args.verify is not None:
         return _verify(args, inputs, terminal)
     if args.lint:
-        return _lint(inputs, terminal)
+        return _lint(args, inputs, terminal)
     with private_folder() as folder:
         options, config = make_options(args, folder, terminal)
         targets, source = load_plan(inputs, options, args.targets)
@@ -189,6 +163,8 @@ def _verify(args: argparse.Namespace, inputs: ImageInputs, terminal: Terminal) -
     """The proof alone. The target is the one named, else what the image's label says."""
     if len(args.targets) > 1:
         raise InputError("--verify takes one TARGET at most, whose rules hold for the image", reason="BAD_ARGUMENTS")
+    if args.targets:
+        check_names(args.targets, load_plan(inputs, BuildOptions(), args.targets)[0], path=inputs.files[0])
     facts = _facts(args.verify, terminal)
     labels = facts.config.labels
     target = args.targets[0] if args.targets else labels.get(TARGET_LABEL)
@@ -207,11 +183,12 @@ def _verify(args: argparse.Namespace, inputs: ImageInputs, terminal: Terminal) -
     return _report([record], terminal)
 
 
-def _lint(inputs: ImageInputs, terminal: Terminal) -> Report:
+def _lint(args: argparse.Namespace, inputs: ImageInputs, terminal: Terminal) -> Report:
     """Our own rules, on our own reading of the bake file; no engine and no bake is asked."""
     variables, library = inputs.tree.variables, load_library()
     bake = load_text(inputs.root, inputs.files[0])
     targets = evaluate_bake(bake.text, variables, path=bake.path, environ={})
+    check_names(args.targets, targets, path=bake.path)
     sources = [source for target in targets if (source := load_optional_text(inputs.root, target.dockerfile))]
     findings = check_bake(targets, path=bake.path, dockerfiles=[source.path for source in sources], variables=variables)
     for source in sources:

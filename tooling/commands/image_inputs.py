@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -96,11 +96,16 @@ def load_plan(inputs: ImageInputs, options: BuildOptions, names: list[str]) -> t
         return parse_bake_print(answer.text), "bake"
     text = load_text(inputs.root, inputs.files[0]).text
     targets = evaluate_bake(text, inputs.tree.variables, path=inputs.files[0], environ=inputs.environ)
-    unknown = sorted(set(names) - {target.name for target in targets})
-    if unknown:
-        known = ", ".join(target.name for target in targets)
-        raise InputError(f"{inputs.files[0]}: no target {unknown[0]}; there are {known}", reason="NO_TARGET")
+    check_names(names, targets, path=inputs.files[0])
     return [target for target in targets if not names or target.name in names], "static"
+
+
+def check_names(names: Sequence[str], targets: Sequence[BuildTarget], *, path: str) -> None:
+    """Raises InputError for a name that is no target of the bake file at `path`."""
+    known = [target.name for target in targets]
+    for name in names:
+        if name not in known:
+            raise InputError(f"{path}: no target {name}; there are {', '.join(known)}", reason="NO_TARGET")
 
 
 def make_options(args: argparse.Namespace, folder: Path, terminal: Terminal) -> tuple[BuildOptions, IndexConfig | None]:
@@ -125,7 +130,7 @@ def make_options(args: argparse.Namespace, folder: Path, terminal: Terminal) -> 
         secrets["ca_bundle"] = args.ca_bundle.resolve()
     options = BuildOptions(
         base_image=args.base_image, build_contexts=tuple(args.build_context), apt_mirror=args.apt_mirror,
-        builder=args.builder, platforms=tuple(part for item in args.platform for part in item.split(",") if part),
+        builder=args.builder, platforms=tuple(args.platform),
         cache_to=tuple(args.cache_to), cache_from=tuple(args.cache_from), provenance=args.provenance, sbom=args.sbom,
         overrides=tuple(args.set), no_cache=args.no_cache, secrets=secrets,
     )  # fmt: skip
