@@ -87,9 +87,21 @@ def test_bad_input_is_refused_in_one_sentence_and_nothing_is_written(
     status, report, text = _call(capsys, tree, *words)
     assert status == 2
     assert message in report["error"]["message"]
+    assert (report["status"], report["records"]) == ("error", [])
     assert "hunter2" not in text + json.dumps(report)
     assert snapshot(tree) == before
     assert not (tree / "evidence").exists()
+
+
+def test_a_build_that_cannot_start_lists_a_record_of_every_target(
+    tree: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, report, text = _call(capsys, tree)
+    assert (status, report["status"], report["error"]["reason"]) == (3, "not-run", "TOOL_MISSING")
+    assert [(record["subject"], record["status"]) for record in report["records"]] == [
+        ("release", "not-run"), ("nightly", "not-run"),
+    ]  # fmt: skip
+    assert "release: not-run" in text
 
 
 OPTIONS = ("--verify", "--bake-file", "--disk-gb", "--base-image", "--build-context", "--index-config", "--ca-bundle",

@@ -94,6 +94,7 @@ def test_a_machine_that_cannot_build_is_told_in_one_sentence(
     assert sentence in report["error"]["message"]
     record = json.loads((tree / "evidence" / "image-release.json").read_text())
     assert (record["status"], record["reason"]) == ("not-run", reason)
+    assert (report["status"], report["records"]) == ("not-run", [record])
 
 
 FEW = {name: FAKES[name] for name in ("no client", "no engine")}

@@ -34,7 +34,7 @@ from tooling.edges.image_layers import load_layers
 from tooling.edges.packaged_data import load_library
 from tooling.edges.private_files import private_folder
 from tooling.errors import ExitCode, InputError, ToolingError
-from tooling.evidence import Record, seal
+from tooling.evidence import Record, Status, seal
 from tooling.findings import Finding, Severity, has_errors
 from tooling.images.bake_command import BuildOptions, left_out_packages
 from tooling.images.bake_static import evaluate_bake
@@ -44,6 +44,9 @@ from tooling.images.facts import ImageFacts, read_facts
 from tooling.images.labels import LEFT_OUT_LABEL, PINS_LABEL, TARGET_LABEL
 from tooling.images.plan import BuildTarget, check_plan
 from tooling.images.preflight import Check
+
+_RANKS: dict[Status, int] = {"pass": 0, "not-run": 1, "fail": 2}
+"""A release that is bad is worse news than one that nobody could look at."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -93,7 +96,7 @@ class _Run:
                 waiting.pop(0)
         except ToolingError as error:
             self._not_run(waiting, error.reason)
-            raise
+            return replace(_report(self.records, self.job.terminal), exit_code=error.exit_code, error=error)
         except KeyboardInterrupt:
             self._not_run(waiting, "INTERRUPTED")
             raise
@@ -148,8 +151,8 @@ class _Run:
         )  # fmt: skip
 
     def _keep(self, record: Record) -> None:
-        self.records.append(record)
         self.job.terminal.say(f"recorded in {save_record(self.args, record)}")
+        self.records.append(record)
 
     def _not_run(self, targets: list[BuildTarget], reason: str) -> None:
         for target in targets:
@@ -157,6 +160,12 @@ class _Run:
                 self.job.inputs.tree, stage="image", subject=target.name, status="not-run", reason=reason
             )
             save_record(self.args, record)
+            self.records.append(record)
+
+
+def report_error(error: ToolingError) -> Report:
+    """An error before any record was written."""
+    return Report(command="image", status="error", exit_code=error.exit_code, error=error, fields={"records": []})
 
 
 def _verify(args: argparse.Namespace, inputs: ImageInputs, terminal: Terminal) -> Report:
@@ -242,14 +251,14 @@ def _plan_report(terminal: Terminal, targets: list[BuildTarget], source: str, fi
 
 
 def _report(records: list[Record], terminal: Terminal) -> Report:
-    failed = [record for record in records if record.status != "pass"]
+    worst = max((record.status for record in records), key=_RANKS.__getitem__, default="pass")
     for record in records:
         colour = "green" if record.status == "pass" else "red"
         terminal.say(
             f"{record.subject}: {terminal.paint(record.status, colour, 'bold')} {record.image_id or ''}".rstrip()
         )
     return Report(
-        command="image", status="fail" if failed else "pass", exit_code=ExitCode.FINDINGS if failed else ExitCode.OK,
+        command="image", status=worst, exit_code=ExitCode.OK if worst == "pass" else ExitCode.FINDINGS,
         findings=tuple(finding for record in records for finding in record.findings),
         fields={"records": [seal(record) for record in records]},
     )  # fmt: skip
