@@ -31,6 +31,12 @@ def test_buildx_must_be_there_and_not_too_old(answer: str | None, complaint: str
     assert (check.outcome, check.reason) == (outcome, reason)
 
 
+def test_a_client_that_hangs_is_told_apart_from_one_without_buildx() -> None:
+    check = judge_buildx(None, "`docker buildx version` did not answer within 10 s", is_late=True)
+    assert (check.outcome, check.reason) == ("problem", "TOOL_HANGS")
+    assert check.detail == "`docker buildx version` did not answer within 10 s."
+
+
 def test_the_disk_is_judged_needed_against_free() -> None:
     check = judge_disk("/var/lib/docker", 3_500_000_000, 20)
     assert check.detail == "20 GB are needed in /var/lib/docker and 3.5 GB are free."

@@ -62,7 +62,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> Report:
         return _lint(args, inputs, terminal)
     with private_folder() as folder:
         options, config = make_options(args, folder, terminal)
-        targets, source = load_plan(inputs, options, args.targets)
+        targets, source = load_plan(inputs, options, args.targets, terminal)
         findings = check_plan(targets, inputs.tree.variables, also_used_by=inputs.also_used_by)
         if args.plan or has_errors(findings):
             return _plan_report(terminal, targets, source, findings)
@@ -173,7 +173,7 @@ def _verify(args: argparse.Namespace, inputs: ImageInputs, terminal: Terminal) -
     if len(args.targets) > 1:
         raise InputError("--verify takes one TARGET at most, whose rules hold for the image", reason="BAD_ARGUMENTS")
     if args.targets:
-        check_names(args.targets, load_plan(inputs, BuildOptions(), args.targets)[0], path=inputs.files[0])
+        check_names(args.targets, load_plan(inputs, BuildOptions(), args.targets, terminal)[0], path=inputs.files[0])
     facts = _facts(args.verify, terminal)
     labels = facts.config.labels
     target = args.targets[0] if args.targets else labels.get(TARGET_LABEL)

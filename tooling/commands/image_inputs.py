@@ -83,17 +83,23 @@ def load_inputs(args: argparse.Namespace, terminal: Terminal) -> ImageInputs:
     )
 
 
-def load_plan(inputs: ImageInputs, options: BuildOptions, names: list[str]) -> tuple[list[BuildTarget], PlanSource]:
+def load_plan(
+    inputs: ImageInputs, options: BuildOptions, names: list[str], terminal: Terminal
+) -> tuple[list[BuildTarget], PlanSource]:
     """The targets asked for, as bake evaluates them; where bake does not answer, by our own reading (`static`).
+
+    A client that hangs is said to the terminal.
 
     Raises:
         InputError: a target that the bake file does not have, or a bake file that cannot be evaluated.
     """
     words = ["buildx", "bake", "--print", *(word for file in inputs.files for word in ("--file", file))]
     words += settings(options, "*", inputs.tree.variables)
-    answer = buildx.ask([*words, *names], root=inputs.root, environ=inputs.environ)
+    answer = buildx.ask([*words, *names], root=inputs.root, environ=inputs.environ, timeout_s=buildx.LOCAL_TIMEOUT_S)
     if answer.text is not None:
         return parse_bake_print(answer.text), "bake"
+    if answer.is_late:
+        terminal.say(answer.complaint)
     text = load_text(inputs.root, inputs.files[0]).text
     targets = evaluate_bake(text, inputs.tree.variables, path=inputs.files[0], environ=inputs.environ)
     check_names(names, targets, path=inputs.files[0])
