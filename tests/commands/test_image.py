@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +16,7 @@ import pytest
 from tests.images.conftest import copy_checkout
 from tests.trees import snapshot
 from tooling.cli import main
+from tooling.edges import buildx
 
 
 @pytest.fixture
@@ -20,6 +26,37 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "empty").mkdir()
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
     return found
+
+
+def _add_client(folder: Path, script: str) -> None:
+    (folder / "docker").write_text(f"#!/bin/sh\n{script}\n")
+    (folder / "docker").chmod(0o755)
+
+
+@pytest.fixture
+def engine_without_images() -> Iterator[str]:
+    """The address of what answers as a Docker engine does that has no image."""
+
+    class Engine(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            known = {"version": {"Version": "28.0.0", "ApiVersion": "1.44"}, "info": {"DockerRootDir": "/nowhere"}}
+            name = self.path.partition("?")[0].rpartition("/")[2]
+            body = b"OK" if name == "_ping" else json.dumps(known.get(name, {"message": "No such image"})).encode()
+            self.send_response(200 if name == "_ping" or name in known else 404)
+            self.send_header("Content-Type", "text/plain" if name == "_ping" else "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *words: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Engine) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield f"tcp://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
 
 
 def _call(capsys: pytest.CaptureFixture[str], tree: Path, *words: str) -> tuple[int, dict[str, Any], str]:
@@ -37,6 +74,39 @@ def test_the_plan_takes_the_environments_pins_out_and_says_so(
     assert "the environment's FLASHINFER_VERSION=9.9.9 is taken out" in text
     assert {target["name"] for target in report["plan"]} == {"release", "nightly"}
     assert "9.9.9" not in json.dumps(report)
+
+
+def test_the_plan_of_a_client_that_hangs_is_our_own_reading_and_that_is_said(
+    tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sleep = shutil.which("sleep", path=os.defpath)
+    _add_client(tmp_path / "empty", f"{sleep} 1000; exit 1")
+    monkeypatch.setattr(buildx, "LOCAL_TIMEOUT_S", 0.5)
+    status, report, text = _call(capsys, tree, "--plan", "release")
+    assert (status, report["plan_source"]) == (0, "static")
+    assert "`docker buildx bake` did not answer within 0.5 s" in text
+    assert "our own reading of the bake file (static)" in text
+
+
+def test_a_doctor_without_buildx_blames_no_registry(
+    tree: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    engine_without_images: str,
+) -> None:
+    _add_client(tmp_path / "empty", "echo \"docker: 'buildx' is not a docker command.\" >&2; exit 1")
+    monkeypatch.setenv("DOCKER_HOST", engine_without_images)
+    (tmp_path / "pip.conf").write_text("[global]\nindex-url = http://127.0.0.1:1/simple\n")
+    status, report, text = _call(capsys, tree, "release", "--doctor", "--index-config", str(tmp_path / "pip.conf"))
+    assert status == 3
+    outcomes = {check["name"].partition(" ")[0]: check["outcome"] for check in report["checks"]}
+    assert outcomes == {
+        "buildx": "problem", "engine": "ok", "disk": "not checked", "base": "not checked", "index": "problem",
+    }  # fmt: skip
+    assert "only buildx could ask its registry" in text
+    assert "--index-config FILE names another index, --offline asks none" in text
+    assert "bump" not in text
 
 
 def test_a_bake_file_that_ignores_a_pin_is_refused_before_the_build(
@@ -63,6 +133,16 @@ BAD = {
     "two modes": (["--plan", "--doctor"], "not allowed with argument"),
     "override": (["--set", "nonsense"], "expected TARGET.KEY=VALUE"),
     "build context": (["--build-context", "x"], "expected NAME=PATH"),
+    "verify an unknown target": (["--verify", "x:y", "frob"], "no target frob; there are release, nightly"),
+    "lint an unknown target": (["--lint", "frob"], "no target frob; there are release, nightly"),
+    "verify two": (["--verify", "x:y", "release", "nightly"], "takes one TARGET at most"),
+    "verify no name": (["--verify", "bad name!"], "argument --verify: found 'bad name!', expected an image"),
+    "base of no name": (["--base-image", "bad name!"], "argument --base-image: found 'bad name!', expected an image"),
+    "no number": (["--disk-gb", "nan"], "argument --disk-gb: found 'nan', expected a number of gigabytes"),
+    "endless": (["--disk-gb", "inf"], "argument --disk-gb: found 'inf'"),
+    "less than nothing": (["--disk-gb", "-4"], "argument --disk-gb: found '-4'"),
+    "no unit": (["--disk-gb", "20GB"], "argument --disk-gb: found '20GB'"),
+    "a platform too few": (["--platform", "linux/amd64,"], "argument --platform: found an empty text"),
     "mirror with a password": (["--apt-mirror", "http://me:hunter2@mirror/ubuntu"], "holds credentials"),
 }
 
@@ -77,8 +157,31 @@ def test_bad_input_is_refused_in_one_sentence_and_nothing_is_written(
     status, report, text = _call(capsys, tree, *words)
     assert status == 2
     assert message in report["error"]["message"]
+    assert (report["status"], report["records"]) == ("error", [])
     assert "hunter2" not in text + json.dumps(report)
     assert snapshot(tree) == before
+    assert not (tree / "evidence").exists()
+
+
+def test_a_build_that_cannot_start_lists_a_record_of_every_target(
+    tree: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, report, text = _call(capsys, tree)
+    assert (status, report["status"], report["error"]["reason"]) == (3, "not-run", "TOOL_MISSING")
+    assert [(record["subject"], record["status"]) for record in report["records"]] == [
+        ("release", "not-run"), ("nightly", "not-run"),
+    ]  # fmt: skip
+    assert "release: not-run" in text
+
+
+OPTIONS = ("--verify", "--bake-file", "--disk-gb", "--base-image", "--build-context", "--index-config", "--ca-bundle",
+           "--apt-mirror", "--set", "--platform", "--builder", "--cache-to", "--cache-from", "--provenance", "--sbom")  # fmt: skip
+
+
+@pytest.mark.parametrize("words", [[name, text] for name in OPTIONS for text in ("", " ")] + [[""]], ids=repr)
+def test_a_text_that_is_empty_starts_no_build(tree: Path, capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
+    status, report, _ = _call(capsys, tree, *words)
+    assert (status, report["error"]["reason"]) == (2, "BAD_ARGUMENTS")
     assert not (tree / "evidence").exists()
 
 

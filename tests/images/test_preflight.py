@@ -31,6 +31,12 @@ def test_buildx_must_be_there_and_not_too_old(answer: str | None, complaint: str
     assert (check.outcome, check.reason) == (outcome, reason)
 
 
+def test_a_client_that_hangs_is_told_apart_from_one_without_buildx() -> None:
+    check = judge_buildx(None, "`docker buildx version` did not answer within 10 s", is_late=True)
+    assert (check.outcome, check.reason) == ("problem", "TOOL_HANGS")
+    assert check.detail == "`docker buildx version` did not answer within 10 s."
+
+
 def test_the_disk_is_judged_needed_against_free() -> None:
     check = judge_disk("/var/lib/docker", 3_500_000_000, 20)
     assert check.detail == "20 GB are needed in /var/lib/docker and 3.5 GB are free."
@@ -94,6 +100,7 @@ def test_a_machine_that_cannot_build_is_told_in_one_sentence(
     assert sentence in report["error"]["message"]
     record = json.loads((tree / "evidence" / "image-release.json").read_text())
     assert (record["status"], record["reason"]) == ("not-run", reason)
+    assert (report["status"], report["records"]) == ("not-run", [record])
 
 
 FEW = {name: FAKES[name] for name in ("no client", "no engine")}

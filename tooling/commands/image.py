@@ -19,12 +19,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
+from tooling.commands.image_arguments import add_image_arguments
 from tooling.commands.image_build import Job, build_target, push_target
-from tooling.commands.image_inputs import ImageInputs, load_inputs, load_plan, make_options
+from tooling.commands.image_inputs import ImageInputs, check_names, load_inputs, load_plan, make_options
 from tooling.commands.image_preflight import look, raise_problem, say_checks
-from tooling.commands.recording import add_evidence_argument, load_pinned_tree, make_record, save_record
+from tooling.commands.recording import load_pinned_tree, make_record, save_record
 from tooling.commands.report import Report
 from tooling.commands.terminal import Terminal
 from tooling.edges import docker_engine
@@ -34,58 +34,35 @@ from tooling.edges.image_layers import load_layers
 from tooling.edges.packaged_data import load_library
 from tooling.edges.private_files import private_folder
 from tooling.errors import ExitCode, InputError, ToolingError
-from tooling.evidence import Record, seal
+from tooling.evidence import Record, Status, seal
 from tooling.findings import Finding, Severity, has_errors
-from tooling.images.bake_command import left_out_packages
+from tooling.images.bake_command import BuildOptions, left_out_packages
 from tooling.images.bake_static import evaluate_bake
 from tooling.images.build_rules import check_bake, check_dockerfile
 from tooling.images.checks import check_image, measured_versions
 from tooling.images.facts import ImageFacts, read_facts
 from tooling.images.labels import LEFT_OUT_LABEL, PINS_LABEL, TARGET_LABEL
 from tooling.images.plan import BuildTarget, check_plan
-from tooling.images.preflight import DEFAULT_DISK_GB, Check
+from tooling.images.preflight import Check
+
+_RANKS: dict[Status, int] = {"pass": 0, "not-run": 1, "fail": 2}
+"""A release that is bad is worse news than one that nobody could look at."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("targets", nargs="*", metavar="TARGET", help="targets of the bake file (default: all)")
-    mode = parser.add_mutually_exclusive_group()
-    mode.add_argument("--plan", action="store_true", help="print the effective build and build nothing")
-    mode.add_argument("--doctor", action="store_true", help="only look whether a build could start")
-    mode.add_argument("--lint", action="store_true", help="only check the Dockerfiles and the bake file")
-    mode.add_argument("--verify", metavar="TAG", help="prove an image that is there already")
-    parser.add_argument("--bake-file", metavar="FILE", help="default: docker/docker-bake.hcl")
-    parser.add_argument("--disk-gb", type=float, default=DEFAULT_DISK_GB, metavar="N",
-                        help="free space that a build needs (default: %(default)s)")  # fmt: skip
-    parser.add_argument("--offline", action="store_true", help="ask no registry and no index before the build")
-    parser.add_argument("--base-image", metavar="NAME", help="build on this image instead of the CUDA base")
-    parser.add_argument("--build-context", action="append", default=[], metavar="NAME=PATH", help="as buildx has it")
-    parser.add_argument("--index-config", type=Path, metavar="FILE", help="pip.conf or uv.toml, mounted as a secret")
-    parser.add_argument("--ca-bundle", type=Path, metavar="FILE", help="certificates (PEM), mounted as a secret")
-    parser.add_argument("--apt-mirror", metavar="URL", help="take the distribution's packages from here")
-    parser.add_argument("--set", action="append", default=[], metavar="TARGET.KEY=VALUE", help="bake's own override")
-    parser.add_argument("--no-cache", action="store_true", help="run every step anew")
-    parser.add_argument("--push", action="store_true", help="push each image once it is proved")
-    parser.add_argument(
-        "--platform", action="append", default=[], metavar="NAMES", help="such as linux/amd64,linux/arm64"
-    )
-    parser.add_argument("--builder", metavar="NAME", help="a buildx builder, remote or in Kubernetes")
-    parser.add_argument("--cache-to", action="append", default=[], metavar="SPEC", help="as buildx has it")
-    parser.add_argument("--cache-from", action="append", default=[], metavar="SPEC", help="as buildx has it")
-    parser.add_argument("--provenance", metavar="SPEC", help="attestation, as buildx has it")
-    parser.add_argument("--sbom", metavar="SPEC", help="attestation, as buildx has it")
-    add_evidence_argument(parser)
+    add_image_arguments(parser)
 
 
 def run(args: argparse.Namespace, terminal: Terminal) -> Report:
     args.root = check_root(args.root)
     inputs = load_inputs(args, terminal)
-    if args.verify:
+    if args.verify is not None:
         return _verify(args, inputs, terminal)
     if args.lint:
-        return _lint(inputs, terminal)
+        return _lint(args, inputs, terminal)
     with private_folder() as folder:
         options, config = make_options(args, folder, terminal)
-        targets, source = load_plan(inputs, options, args.targets)
+        targets, source = load_plan(inputs, options, args.targets, terminal)
         findings = check_plan(targets, inputs.tree.variables, also_used_by=inputs.also_used_by)
         if args.plan or has_errors(findings):
             return _plan_report(terminal, targets, source, findings)
@@ -119,7 +96,7 @@ class _Run:
                 waiting.pop(0)
         except ToolingError as error:
             self._not_run(waiting, error.reason)
-            raise
+            return replace(_report(self.records, self.job.terminal), exit_code=error.exit_code, error=error)
         except KeyboardInterrupt:
             self._not_run(waiting, "INTERRUPTED")
             raise
@@ -174,8 +151,8 @@ class _Run:
         )  # fmt: skip
 
     def _keep(self, record: Record) -> None:
-        self.records.append(record)
         self.job.terminal.say(f"recorded in {save_record(self.args, record)}")
+        self.records.append(record)
 
     def _not_run(self, targets: list[BuildTarget], reason: str) -> None:
         for target in targets:
@@ -183,12 +160,20 @@ class _Run:
                 self.job.inputs.tree, stage="image", subject=target.name, status="not-run", reason=reason
             )
             save_record(self.args, record)
+            self.records.append(record)
+
+
+def report_error(error: ToolingError) -> Report:
+    """An error before any record was written."""
+    return Report(command="image", status="error", exit_code=error.exit_code, error=error, fields={"records": []})
 
 
 def _verify(args: argparse.Namespace, inputs: ImageInputs, terminal: Terminal) -> Report:
     """The proof alone. The target is the one named, else what the image's label says."""
     if len(args.targets) > 1:
         raise InputError("--verify takes one TARGET at most, whose rules hold for the image", reason="BAD_ARGUMENTS")
+    if args.targets:
+        check_names(args.targets, load_plan(inputs, BuildOptions(), args.targets, terminal)[0], path=inputs.files[0])
     facts = _facts(args.verify, terminal)
     labels = facts.config.labels
     target = args.targets[0] if args.targets else labels.get(TARGET_LABEL)
@@ -207,11 +192,12 @@ def _verify(args: argparse.Namespace, inputs: ImageInputs, terminal: Terminal) -
     return _report([record], terminal)
 
 
-def _lint(inputs: ImageInputs, terminal: Terminal) -> Report:
+def _lint(args: argparse.Namespace, inputs: ImageInputs, terminal: Terminal) -> Report:
     """Our own rules, on our own reading of the bake file; no engine and no bake is asked."""
     variables, library = inputs.tree.variables, load_library()
     bake = load_text(inputs.root, inputs.files[0])
     targets = evaluate_bake(bake.text, variables, path=bake.path, environ={})
+    check_names(args.targets, targets, path=bake.path)
     sources = [source for target in targets if (source := load_optional_text(inputs.root, target.dockerfile))]
     findings = check_bake(targets, path=bake.path, dockerfiles=[source.path for source in sources], variables=variables)
     for source in sources:
@@ -265,14 +251,14 @@ def _plan_report(terminal: Terminal, targets: list[BuildTarget], source: str, fi
 
 
 def _report(records: list[Record], terminal: Terminal) -> Report:
-    failed = [record for record in records if record.status != "pass"]
+    worst = max((record.status for record in records), key=_RANKS.__getitem__, default="pass")
     for record in records:
         colour = "green" if record.status == "pass" else "red"
         terminal.say(
             f"{record.subject}: {terminal.paint(record.status, colour, 'bold')} {record.image_id or ''}".rstrip()
         )
     return Report(
-        command="image", status="fail" if failed else "pass", exit_code=ExitCode.FINDINGS if failed else ExitCode.OK,
+        command="image", status=worst, exit_code=ExitCode.OK if worst == "pass" else ExitCode.FINDINGS,
         findings=tuple(finding for record in records for finding in record.findings),
         fields={"records": [seal(record) for record in records]},
     )  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -83,24 +83,35 @@ def load_inputs(args: argparse.Namespace, terminal: Terminal) -> ImageInputs:
     )
 
 
-def load_plan(inputs: ImageInputs, options: BuildOptions, names: list[str]) -> tuple[list[BuildTarget], PlanSource]:
+def load_plan(
+    inputs: ImageInputs, options: BuildOptions, names: list[str], terminal: Terminal
+) -> tuple[list[BuildTarget], PlanSource]:
     """The targets asked for, as bake evaluates them; where bake does not answer, by our own reading (`static`).
+
+    A client that hangs is said to the terminal.
 
     Raises:
         InputError: a target that the bake file does not have, or a bake file that cannot be evaluated.
     """
     words = ["buildx", "bake", "--print", *(word for file in inputs.files for word in ("--file", file))]
     words += settings(options, "*", inputs.tree.variables)
-    answer = buildx.ask([*words, *names], root=inputs.root, environ=inputs.environ)
+    answer = buildx.ask([*words, *names], root=inputs.root, environ=inputs.environ, timeout_s=buildx.LOCAL_TIMEOUT_S)
     if answer.text is not None:
         return parse_bake_print(answer.text), "bake"
+    if answer.is_late:
+        terminal.say(answer.complaint)
     text = load_text(inputs.root, inputs.files[0]).text
     targets = evaluate_bake(text, inputs.tree.variables, path=inputs.files[0], environ=inputs.environ)
-    unknown = sorted(set(names) - {target.name for target in targets})
-    if unknown:
-        known = ", ".join(target.name for target in targets)
-        raise InputError(f"{inputs.files[0]}: no target {unknown[0]}; there are {known}", reason="NO_TARGET")
+    check_names(names, targets, path=inputs.files[0])
     return [target for target in targets if not names or target.name in names], "static"
+
+
+def check_names(names: Sequence[str], targets: Sequence[BuildTarget], *, path: str) -> None:
+    """Raises InputError for a name that is no target of the bake file at `path`."""
+    known = [target.name for target in targets]
+    for name in names:
+        if name not in known:
+            raise InputError(f"{path}: no target {name}; there are {', '.join(known)}", reason="NO_TARGET")
 
 
 def make_options(args: argparse.Namespace, folder: Path, terminal: Terminal) -> tuple[BuildOptions, IndexConfig | None]:
@@ -125,7 +136,7 @@ def make_options(args: argparse.Namespace, folder: Path, terminal: Terminal) -> 
         secrets["ca_bundle"] = args.ca_bundle.resolve()
     options = BuildOptions(
         base_image=args.base_image, build_contexts=tuple(args.build_context), apt_mirror=args.apt_mirror,
-        builder=args.builder, platforms=tuple(part for item in args.platform for part in item.split(",") if part),
+        builder=args.builder, platforms=tuple(args.platform),
         cache_to=tuple(args.cache_to), cache_from=tuple(args.cache_from), provenance=args.provenance, sbom=args.sbom,
         overrides=tuple(args.set), no_cache=args.no_cache, secrets=secrets,
     )  # fmt: skip

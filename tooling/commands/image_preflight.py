@@ -12,7 +12,7 @@ from tooling.edges.files.reading import load_text
 from tooling.edges.index import IndexClient
 from tooling.edges.packaged_data import load_library
 from tooling.edges.pip_config import make_settings
-from tooling.errors import EdgeError, InputError
+from tooling.errors import EdgeError, InputError, ToolingError
 from tooling.images.bake_command import BuildOptions
 from tooling.images.index_config import IndexConfig
 from tooling.images.plan import BuildTarget, base_images
@@ -31,9 +31,11 @@ def look(
     if not buildx.has_client():
         yield problem("docker", "TOOL_MISSING", "there is no program `docker` on the PATH.", "install Docker's client")
         return
-    answer = buildx.ask(["buildx", "version"], root=inputs.root, environ=inputs.environ)
-    yield judge_buildx(answer.text, answer.complaint)
-    yield from _look_at_engine(args, inputs, options, targets)
+    answer = buildx.ask(
+        ["buildx", "version"], root=inputs.root, environ=inputs.environ, timeout_s=buildx.LOCAL_TIMEOUT_S
+    )
+    yield judge_buildx(answer.text, answer.complaint, is_late=answer.is_late)
+    yield from _look_at_engine(args, inputs, options, targets, has_buildx=answer.text is not None)
     yield _look_at_index(args, config)
 
 
@@ -58,8 +60,9 @@ def raise_problem(checks: Iterator[Check]) -> list[Check]:
 
 
 def _look_at_engine(
-    args: argparse.Namespace, inputs: ImageInputs, options: BuildOptions, targets: Sequence[BuildTarget]
-) -> Iterator[Check]:
+    args: argparse.Namespace, inputs: ImageInputs, options: BuildOptions, targets: Sequence[BuildTarget], *,
+    has_buildx: bool,
+) -> Iterator[Check]:  # fmt: skip
     images = _bases(inputs, options, targets)
     try:
         with docker_engine.connect() as client:
@@ -73,7 +76,10 @@ def _look_at_engine(
         yield problem("engine", error.reason, error.message, error.hint)
         return
     for image in images:
-        yield _look_at_base(args, inputs, image, is_local=image in local)
+        if image not in local and not has_buildx:
+            yield not_checked(f"base {image}", "the engine does not have it, and only buildx could ask its registry")
+        else:
+            yield _look_at_base(args, inputs, image, is_local=image in local)
 
 
 def _look_at_base(args: argparse.Namespace, inputs: ImageInputs, image: str, *, is_local: bool) -> Check:
@@ -81,7 +87,10 @@ def _look_at_base(args: argparse.Namespace, inputs: ImageInputs, image: str, *, 
         return judge_base(image, is_local=True, registry_answer=None, complaint="")
     if args.offline:
         return not_checked(f"base {image}", "--offline, and the engine does not have it")
-    answer = buildx.ask(["buildx", "imagetools", "inspect", image], root=inputs.root, environ=inputs.environ)
+    answer = buildx.ask(
+        ["buildx", "imagetools", "inspect", image], root=inputs.root, environ=inputs.environ,
+        timeout_s=buildx.REGISTRY_TIMEOUT_S,
+    )  # fmt: skip
     return judge_base(image, is_local=False, registry_answer=answer.text, complaint=answer.complaint)
 
 
@@ -111,5 +120,12 @@ def _look_at_index(args: argparse.Namespace, config: IndexConfig | None) -> Chec
         with IndexClient(settings) as client:
             found = client.fetch_project(load_library().main_package)
     except (EdgeError, InputError) as error:
-        return problem(name, "INDEX_NOT_ANSWERING", f"an index does not answer: {error.message}", error.hint)
+        return problem(name, "INDEX_NOT_ANSWERING", f"an index does not answer: {error.message}", _index_hint(error))
     return Check(name=name, outcome="ok", detail=", ".join(f"{page.index} answers" for page in found))
+
+
+def _index_hint(error: ToolingError) -> str:
+    """What to do about an index, in this command's own options where the index's hint speaks of another's."""
+    if error.reason not in {"UNREACHABLE", "TIMEOUT"}:
+        return error.hint
+    return "is the address right, and the network up? --index-config FILE names another index, --offline asks none"

@@ -7,44 +7,53 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from tooling.errors import EdgeError
 from tooling.releases.addresses import redact_text
 
-QUICK_TIMEOUT_S = 120
-"""Bound for questions; a registry look-up through a slow proxy took 20 s."""
+LOCAL_TIMEOUT_S = 10
+"""Bound for questions that the client answers by itself (its version, bake's evaluation): 0.2 s on a quiet machine."""
+REGISTRY_TIMEOUT_S = 120
+"""Bound for questions to a registry; a look-up through a slow proxy took 20 s."""
 STOP_TIMEOUT_S = 30
 """How long a build that was interrupted may take to cancel itself before it is ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What one call said; `text` None if it failed, `complaint` is its stderr."""
+    """What one call said; `text` None if it failed, `complaint` is its stderr. `is_late`: it was ended unanswered."""
 
     text: str | None
     complaint: str
+    is_late: bool = False
 
 
 def has_client() -> bool:
     return shutil.which("docker") is not None
 
 
-def ask(words: Sequence[str], *, root: Path, environ: Mapping[str, str]) -> Answer:
+def ask(words: Sequence[str], *, root: Path, environ: Mapping[str, str], timeout_s: float) -> Answer:
     """Runs `docker WORDS` and waits for the answer. A client that is missing or hangs gives a complaint."""
     try:
-        done = subprocess.run(
-            [_client(), *words], cwd=root, env=dict(environ), capture_output=True, text=True, errors="replace",
-            timeout=QUICK_TIMEOUT_S, check=False, stdin=subprocess.DEVNULL,
+        process = subprocess.Popen(
+            [_client(), *words], cwd=root, env=dict(environ), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True,
         )  # fmt: skip
-    except FileNotFoundError:
-        return Answer(text=None, complaint="there is no program `docker` on the PATH")
-    except subprocess.TimeoutExpired:
-        return Answer(text=None, complaint=f"docker {words[0]} did not answer within {QUICK_TIMEOUT_S} s")
-    return Answer(
-        text=done.stdout if done.returncode == 0 else None, complaint=done.stderr.strip() or done.stdout.strip()
-    )
+    except OSError as cause:
+        return Answer(text=None, complaint=f"docker cannot be started: {cause.strerror}")
+    with process:
+        try:
+            said, complained = process.communicate(timeout=timeout_s)
+        except BaseException as cause:
+            _kill(process)
+            if isinstance(cause, subprocess.TimeoutExpired):
+                late = f"`docker {' '.join(words[:2])}` did not answer within {timeout_s:g} s"
+                return Answer(text=None, complaint=late, is_late=True)
+            raise
+    return Answer(text=said if process.returncode == 0 else None, complaint=complained.strip() or said.strip())
 
 
 def environment_without(names: Iterable[str], environ: Mapping[str, str]) -> dict[str, str]:
@@ -113,3 +122,9 @@ def _stop(process: subprocess.Popen[str]) -> None:
             return
         except subprocess.TimeoutExpired:
             continue
+
+
+def _kill(process: subprocess.Popen[str]) -> None:
+    """Ends the client with the plugins that it started; they would wait on without it."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)

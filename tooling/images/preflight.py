@@ -33,8 +33,11 @@ class Check:
         return {"name": self.name, "outcome": self.outcome, "detail": self.detail, "reason": self.reason}
 
 
-def judge_buildx(answer: str | None, complaint: str) -> Check:
-    """`answer` is what `docker buildx version` printed, None if it failed; `complaint` is what it then said."""
+def judge_buildx(answer: str | None, complaint: str, *, is_late: bool = False) -> Check:
+    """`answer` is what `docker buildx version` printed, None if it failed; `complaint` is what is then to be said."""
+    if is_late:
+        hint = "does `docker version` answer? A credential helper or a plugin may be waiting for something"
+        return problem("buildx", "TOOL_HANGS", f"{complaint}.", hint)
     hint = "install the docker-buildx plugin; Debian and Docker both have a package of that name"
     if answer is None:
         return problem("buildx", "TOOL_MISSING", f"docker has no buildx: it says {_first_line(complaint)!r}.", hint)
