@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NoReturn, Protocol
 
 from tooling import __version__
+from tooling.commands.argument_types import folder
 from tooling.commands.report import Report, render_json
 from tooling.commands.terminal import Terminal, make_terminal
 from tooling.errors import ExitCode, InputError, ToolingError
@@ -93,18 +94,11 @@ def _run(name: str, words: list[str], terminal: Terminal) -> Report:
         allow_abbrev=False,
     )
     parser.add_argument(
-        "--root", type=_folder, default=Path(), metavar="DIR", help="the tree to work on (default: here)"
+        "--root", type=folder, default=Path(), metavar="DIR", help="the tree to work on (default: here)"
     )
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout, people's text on stderr")
     module.add_arguments(parser)
     return module.run(parser.parse_args(words), terminal)
-
-
-def _folder(text: str) -> Path:
-    """A folder's path; an empty one is an unset variable in somebody's script, not this folder."""
-    if not text:
-        raise argparse.ArgumentTypeError("found an empty text, expected a folder")
-    return Path(text)
 
 
 def _error_report(name: str, error: ToolingError) -> Report:

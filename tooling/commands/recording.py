@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from tooling import __version__
+from tooling.commands.argument_types import folder
 from tooling.edges import clock, git
 from tooling.edges.evidence_files import write_record
 from tooling.edges.files.tree import load_optional_text
@@ -34,7 +35,7 @@ class PinnedTree:
 
 
 def add_evidence_argument(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--evidence", type=Path, metavar="DIR", help="where the record goes (default: ROOT/evidence)")
+    parser.add_argument("--evidence", type=folder, metavar="DIR", help="where the record goes (default: ROOT/evidence)")
     parser.add_argument("--commit", metavar="SHA", help="the commit to record where git cannot tell it")
 
 
