@@ -198,3 +198,42 @@ def test_a_wheel_that_says_it_is_another_release_is_refused(
     path = make_zip(tmp_path / "a.whl", {name: text.encode() for name, text in whole_release("9.2.0").items()})
     assert probe("9.1.0", "--from", str(path), "--table", str(table)) == 2
     assert "9.2.0, not 9.1.0" in capsys.readouterr().err
+
+
+def add_as(index: LocalIndex, name: str, says: str) -> None:
+    """A wheel that the index lists as one release and whose METADATA names another."""
+    add(index, says)
+    file = index.files[-1]
+    file.filename = file.filename.replace(says, name)
+    file.metadata = None
+
+
+@pytest.mark.parametrize("version", ["9.1.0", "all"])
+def test_a_wheel_on_the_index_that_says_it_is_another_release_gets_no_row(
+    index: LocalIndex, table: Path, capsys: pytest.CaptureFixture[str], version: str
+) -> None:
+    add_as(index, "9.1.0", "8.0.0")
+    assert probe(version, "--add", "--table", str(table)) == (4 if version == "all" else 2)
+    assert "8.0.0, not 9.1.0" in "".join(capsys.readouterr())
+    assert table.read_text() == EMPTY
+
+
+def test_what_was_kept_of_a_wheel_as_one_release_is_not_taken_for_another(
+    index: LocalIndex, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add_as(index, "9.1.0", "8.0.0")
+    path = tmp_path / "a.whl"
+    path.write_bytes(index.files[0].data)
+    assert probe("8.0.0", "--from", str(path), "--table", str(table)) == 0
+    assert probe("9.1.0", "--add", "--table", str(table)) == 2
+    assert table.read_text() == EMPTY
+
+
+def test_metadata_without_a_real_version_is_refused_with_the_reason(
+    tmp_path: Path, table: Path, capsys: pytest.CaptureFixture[str], bare_machine: Path
+) -> None:
+    members = whole_release("9.1.0")
+    members["flashinfer_python-9.1.0.dist-info/METADATA"] = "Metadata-Version: 2.1\nVersion: not.a.version\n\n"
+    path = make_zip(tmp_path / "a.whl", {name: text.encode() for name, text in members.items()})
+    answer = probe_json(capsys, "9.1.0", "--from", str(path), "--table", str(table))
+    assert (answer["exit"], answer["error"]["reason"]) == (2, "BAD_METADATA")

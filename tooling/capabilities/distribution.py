@@ -24,7 +24,8 @@ def metadata_member(names: Iterable[str]) -> str | None:
 def metadata_version(source: Source) -> str | None:
     """The release that the archive says it is."""
     member = metadata_member(source.names)
-    return None if member is None else _headers(source.read(member)).get("Version")
+    found = None if member is None else _headers(source.read(member)).get("Version")
+    return None if found is None else str(found).strip()
 
 
 def derive_requires(source: Source) -> Fact:
@@ -33,7 +34,7 @@ def derive_requires(source: Source) -> Fact:
     if member is None:
         return unknown("the archive has neither METADATA nor PKG-INFO")
     wanted = _headers(source.read(member)).get_all("Requires-Dist") or []
-    plain = tuple(sorted(" ".join(line.split()) for line in wanted if "extra ==" not in line))
+    plain = tuple(sorted(" ".join(line.split()) for line in map(str, wanted) if "extra ==" not in line))
     if not plain:
         return unknown(f"{member} names no requirement; the build decides")
     seen = f"{len(plain)} Requires-Dist without an extra"
