@@ -200,6 +200,54 @@ def test_a_wheel_that_says_it_is_another_release_is_refused(
     assert "9.2.0, not 9.1.0" in capsys.readouterr().err
 
 
+def test_a_folder_with_a_link_in_a_circle_is_an_input_error(
+    tmp_path: Path, table: Path, capsys: pytest.CaptureFixture[str], bare_machine: Path
+) -> None:
+    (tmp_path / "f" / "flashinfer").mkdir(parents=True)
+    (tmp_path / "f" / "flashinfer" / "__init__.py").symlink_to("__init__.py")
+    answer = probe_json(capsys, "9.1.0", "--from", str(tmp_path / "f"), "--table", str(table))
+    assert (answer["exit"], answer["error"]["reason"]) == (2, "BAD_ARCHIVE")
+
+
+DEEP = {
+    "memory": "x = " + "-" * 100_000 + "1",
+    "recursion": "x = " + "a" + ".b" * 100_000,
+    "deep but parsed": "x = " + "a" + ".b" * 900,
+    "sums": "x = " + "+".join("1" * 20_000),
+}
+
+
+@pytest.mark.parametrize("where", ["autotuner", "gemm", "jit/env"])
+@pytest.mark.parametrize("case", DEEP)
+def test_a_module_too_deep_to_read_leaves_facts_untold_with_a_reason(
+    tmp_path: Path, table: Path, capsys: pytest.CaptureFixture[str], bare_machine: Path, case: str, where: str
+) -> None:
+    members = whole_release("9.1.0")
+    members[f"flashinfer/{where}.py"] += "\n" + DEEP[case] + "\n"
+    path = make_zip(tmp_path / "a.whl", {name: text.encode() for name, text in members.items()})
+    answer = probe_json(capsys, "9.1.0", "--from", str(path), "--table", str(table))
+    facts = answer["releases"][0]["facts"]
+    untold = [fact for fact in facts.values() if fact["value"] is None]
+    assert all(fact["reason"] for fact in untold)
+    assert answer["exit"] in {0, 4}
+    assert untold or case == "deep but parsed", (case, where)
+    if where == "jit/env" and case != "deep but parsed":
+        assert "cannot be parsed" in facts["mismatch_policy"]["reason"]
+
+
+def test_source_too_deep_to_be_followed_leaves_all_facts_untold(
+    tmp_path: Path, table: Path, capsys: pytest.CaptureFixture[str], bare_machine: Path
+) -> None:
+    members = whole_release("9.1.0")
+    members["flashinfer/jit/env.py"] += f"import flashinfer_jit_cache\nget_jit_cache_dir(a{'.b' * 600})\n"
+    path = make_zip(tmp_path / "a.whl", {name: text.encode() for name, text in members.items()})
+    answer = probe_json(capsys, "9.1.0", "--from", str(path), "--add", "--table", str(table))
+    assert answer["exit"] == 4
+    facts = answer["releases"][0]["facts"]
+    assert all("nested too deep" in fact["reason"] for name, fact in facts.items() if name != "cubin_on_index")
+    assert table.read_text() == EMPTY
+
+
 def add_as(index: LocalIndex, name: str, says: str) -> None:
     """A wheel that the index lists as one release and whose METADATA names another."""
     add(index, says)
