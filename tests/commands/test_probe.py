@@ -266,6 +266,12 @@ def test_a_wheel_on_the_index_that_says_it_is_another_release_gets_no_row(
     assert table.read_text() == EMPTY
 
 
+@pytest.mark.parametrize(("asked", "listed"), [("9.1.0+cu130", "9.1.0"), ("9.1.0", "9.1.0+cu130")])
+def test_a_local_label_makes_no_other_release(index: LocalIndex, table: Path, asked: str, listed: str) -> None:
+    add(index, listed)
+    assert probe(asked, "--table", str(table)) == 0
+
+
 def test_what_was_kept_of_a_wheel_as_one_release_is_not_taken_for_another(
     index: LocalIndex, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -135,13 +135,13 @@ class Prober:
 
 
 def _check_release(archive: Archive, release: Version) -> None:
-    """Refuses an archive whose own metadata names another release; the name of a file proves nothing."""
+    """Refuses an archive whose own metadata names another release; a file's name proves nothing, a label counts not."""
     wanted = frozenset(tuner_members(archive.names))
     found = metadata_version(Source(names=wanted, read=archive.read))
     if found is None:
         return
     try:
-        differs = Version(found) != release
+        differs = Version(Version(found).public) != Version(release.public)
     except InvalidVersion as cause:
         raise InputError(
             f"{archive.label} says that it is {found!r}, which is no version; expected {release}", reason="BAD_METADATA"
