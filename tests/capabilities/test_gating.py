@@ -91,6 +91,19 @@ def test_an_unknown_deepep_backend_is_never_guessed_to_be_harmless() -> None:
     assert gate(GOOD, world, strict=False, deepep_synchronized=True).strategy is Strategy.ALL_RANKS
 
 
+def test_an_unknown_deepep_backend_is_refused_on_one_rank_too() -> None:
+    world = World(ranks=1, backend="deepep_v3")
+    with pytest.raises(UnknownBackendError, match="deepep_v3"):
+        gate(GOOD, world)
+    assert gate(GOOD, world, strict=False).strategy is Strategy.MANAGED
+
+
+def test_backends_are_compared_whatever_their_case() -> None:
+    assert gate(GOOD, World(ranks=2, backend="DeepEP_V2")).rule == 4
+    with pytest.raises(UnknownBackendError, match="DEEPEP_V3"):
+        gate(GOOD, World(ranks=2, backend="DEEPEP_V3"))
+
+
 def test_evidence_from_real_deepep_lifts_rule_four() -> None:
     world = World(ranks=2, backend="deepep_v2")
     assert gate(GOOD, world, deepep_synchronized=True).strategy is Strategy.SYNCHRONIZED

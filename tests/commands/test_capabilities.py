@@ -96,6 +96,17 @@ def test_the_matrix_in_docs_is_the_table_s(tmp_path: Path) -> None:
     assert page.read_text() == made.read_text(), "run `nox -s capabilities_matrix`"
 
 
+@pytest.mark.parametrize("name", ["nonexistent/x", "file/x", "folder"])
+def test_a_matrix_that_cannot_be_written_is_an_input_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "folder").mkdir()
+    answer = show(capsys, "--matrix", "--output", str(tmp_path / name))
+    assert (answer["exit"], answer["error"]["reason"]) == (2, "BAD_INPUT")
+    assert "cannot be written" in answer["error"]["message"]
+
+
 @pytest.mark.parametrize(
     ("words", "part"),
     [

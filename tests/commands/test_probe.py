@@ -198,3 +198,96 @@ def test_a_wheel_that_says_it_is_another_release_is_refused(
     path = make_zip(tmp_path / "a.whl", {name: text.encode() for name, text in whole_release("9.2.0").items()})
     assert probe("9.1.0", "--from", str(path), "--table", str(table)) == 2
     assert "9.2.0, not 9.1.0" in capsys.readouterr().err
+
+
+def test_a_folder_with_a_link_in_a_circle_is_an_input_error(
+    tmp_path: Path, table: Path, capsys: pytest.CaptureFixture[str], bare_machine: Path
+) -> None:
+    (tmp_path / "f" / "flashinfer").mkdir(parents=True)
+    (tmp_path / "f" / "flashinfer" / "__init__.py").symlink_to("__init__.py")
+    answer = probe_json(capsys, "9.1.0", "--from", str(tmp_path / "f"), "--table", str(table))
+    assert (answer["exit"], answer["error"]["reason"]) == (2, "BAD_ARCHIVE")
+
+
+DEEP = {
+    "memory": "x = " + "-" * 100_000 + "1",
+    "recursion": "x = " + "a" + ".b" * 100_000,
+    "deep but parsed": "x = " + "a" + ".b" * 900,
+    "sums": "x = " + "+".join("1" * 20_000),
+}
+
+
+@pytest.mark.parametrize("where", ["autotuner", "gemm", "jit/env"])
+@pytest.mark.parametrize("case", DEEP)
+def test_a_module_too_deep_to_read_leaves_facts_untold_with_a_reason(
+    tmp_path: Path, table: Path, capsys: pytest.CaptureFixture[str], bare_machine: Path, case: str, where: str
+) -> None:
+    members = whole_release("9.1.0")
+    members[f"flashinfer/{where}.py"] += "\n" + DEEP[case] + "\n"
+    path = make_zip(tmp_path / "a.whl", {name: text.encode() for name, text in members.items()})
+    answer = probe_json(capsys, "9.1.0", "--from", str(path), "--table", str(table))
+    facts = answer["releases"][0]["facts"]
+    untold = [fact for fact in facts.values() if fact["value"] is None]
+    assert all(fact["reason"] for fact in untold)
+    assert answer["exit"] in {0, 4}
+    assert untold or case == "deep but parsed", (case, where)
+    if where == "jit/env" and case != "deep but parsed":
+        assert "cannot be parsed" in facts["mismatch_policy"]["reason"]
+
+
+def test_source_too_deep_to_be_followed_leaves_all_facts_untold(
+    tmp_path: Path, table: Path, capsys: pytest.CaptureFixture[str], bare_machine: Path
+) -> None:
+    members = whole_release("9.1.0")
+    members["flashinfer/jit/env.py"] += f"import flashinfer_jit_cache\nget_jit_cache_dir(a{'.b' * 600})\n"
+    path = make_zip(tmp_path / "a.whl", {name: text.encode() for name, text in members.items()})
+    answer = probe_json(capsys, "9.1.0", "--from", str(path), "--add", "--table", str(table))
+    assert answer["exit"] == 4
+    facts = answer["releases"][0]["facts"]
+    assert all("nested too deep" in fact["reason"] for name, fact in facts.items() if name != "cubin_on_index")
+    assert table.read_text() == EMPTY
+
+
+def add_as(index: LocalIndex, name: str, says: str) -> None:
+    """A wheel that the index lists as one release and whose METADATA names another."""
+    add(index, says)
+    file = index.files[-1]
+    file.filename = file.filename.replace(says, name)
+    file.metadata = None
+
+
+@pytest.mark.parametrize("version", ["9.1.0", "all"])
+def test_a_wheel_on_the_index_that_says_it_is_another_release_gets_no_row(
+    index: LocalIndex, table: Path, capsys: pytest.CaptureFixture[str], version: str
+) -> None:
+    add_as(index, "9.1.0", "8.0.0")
+    assert probe(version, "--add", "--table", str(table)) == (4 if version == "all" else 2)
+    assert "8.0.0, not 9.1.0" in "".join(capsys.readouterr())
+    assert table.read_text() == EMPTY
+
+
+@pytest.mark.parametrize(("asked", "listed"), [("9.1.0+cu130", "9.1.0"), ("9.1.0", "9.1.0+cu130")])
+def test_a_local_label_makes_no_other_release(index: LocalIndex, table: Path, asked: str, listed: str) -> None:
+    add(index, listed)
+    assert probe(asked, "--table", str(table)) == 0
+
+
+def test_what_was_kept_of_a_wheel_as_one_release_is_not_taken_for_another(
+    index: LocalIndex, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add_as(index, "9.1.0", "8.0.0")
+    path = tmp_path / "a.whl"
+    path.write_bytes(index.files[0].data)
+    assert probe("8.0.0", "--from", str(path), "--table", str(table)) == 0
+    assert probe("9.1.0", "--add", "--table", str(table)) == 2
+    assert table.read_text() == EMPTY
+
+
+def test_metadata_without_a_real_version_is_refused_with_the_reason(
+    tmp_path: Path, table: Path, capsys: pytest.CaptureFixture[str], bare_machine: Path
+) -> None:
+    members = whole_release("9.1.0")
+    members["flashinfer_python-9.1.0.dist-info/METADATA"] = "Metadata-Version: 2.1\nVersion: not.a.version\n\n"
+    path = make_zip(tmp_path / "a.whl", {name: text.encode() for name, text in members.items()})
+    answer = probe_json(capsys, "9.1.0", "--from", str(path), "--table", str(table))
+    assert (answer["exit"], answer["error"]["reason"]) == (2, "BAD_METADATA")

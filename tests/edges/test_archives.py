@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import tarfile
 import zipfile
 from collections.abc import Mapping
@@ -152,3 +153,20 @@ def test_too_many_members_are_refused(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_nothing_at_the_path_is_an_input_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="No such file"):
         open_local(tmp_path / "none.whl")
+
+
+def test_a_link_in_a_circle_and_a_pipe_in_a_folder_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "flashinfer").mkdir()
+    (tmp_path / "flashinfer" / "circle.py").symlink_to("circle.py")
+    os.mkfifo(tmp_path / "flashinfer" / "pipe.py")
+    with open_local(tmp_path) as archive:
+        with pytest.raises(BadArchiveError, match=r"circle\.py cannot be read"):
+            archive.read("flashinfer/circle.py")
+        with pytest.raises(BadArchiveError, match=r"pipe\.py is no regular file"):
+            archive.read("flashinfer/pipe.py")
+
+
+def test_a_folder_of_circles_is_an_input_error(tmp_path: Path) -> None:
+    (tmp_path / "circle").symlink_to("circle")
+    with pytest.raises(InputError, match="symbolic links"):
+        open_local(tmp_path / "circle")

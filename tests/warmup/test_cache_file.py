@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tooling.warmup.cache_file import probe_writable, read_cache, write_cache
+from tooling.warmup import cache_file
+from tooling.warmup.cache_file import probe_writable, read_cache, read_notes, write_cache
 from tooling.warmup.cache_text import CacheFile, CacheKind
+from tooling.warmup.tuner import managed_entries
 
 HERE = {"gpu": "NVIDIA H200"}
 ROOT = Path(__file__).resolve().parents[2]
@@ -137,3 +139,46 @@ def test_a_path_below_a_file_is_absent_and_unwritable(tmp_path: Path) -> None:
     assert read_cache(tmp_path / "file" / "x", HERE)[0].kind is CacheKind.ABSENT
     assert "[Errno" in probe_writable(tmp_path / "file" / "folder")
     assert probe_writable(tmp_path / "folder") == ""
+
+
+def test_a_pipe_or_a_device_is_a_miss_and_nobody_waits_for_it(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "cache.json")
+    for path in (tmp_path / "cache.json", Path("/dev/null")):
+        state, _, _ = read_cache(path, HERE)
+        assert (state.kind, state.reason) == (CacheKind.MISS, "UNREADABLE")
+        assert "not a regular file" in state.detail
+    assert write_cache(tmp_path / "cache.json", content(a=1), HERE, merged=True).done
+    assert read_cache(tmp_path / "cache.json", HERE)[0].kind is CacheKind.VALID
+
+
+def test_a_file_over_its_bound_is_a_miss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_cache(tmp_path / "cache.json", content(a=1), HERE, merged=True)
+    monkeypatch.setattr(cache_file, "MAX_BYTES", 10)
+    state, _, _ = read_cache(tmp_path / "cache.json", HERE)
+    assert (state.kind, state.reason) == (CacheKind.MISS, "UNREADABLE")
+    assert "larger than 10 bytes" in state.detail
+
+
+@pytest.mark.parametrize("data", [b"[" * 100_000, b"{", b"5", b"\xff"], ids=["deep", "cut off", "number", "no UTF-8"])
+def test_notes_that_cannot_be_read_are_none(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "managed-notes.json").write_bytes(data)
+    assert read_notes(tmp_path / "managed") == {}
+
+
+def test_entries_of_the_managed_store_that_cannot_be_used_are_passed_over(tmp_path: Path) -> None:
+    folder = tmp_path / "v2" / "abc" / "entries"
+    folder.mkdir(parents=True)
+    for number, entry in enumerate(
+        [
+            '{"key": "good", "runner": "R", "tactic": 1}',
+            r'{"key": "\ud800", "runner": "R", "tactic": 1}',
+            r'{"key": "a", "runner": "R", "tactic": "\ud800"}',
+            '{"key": 5, "runner": "R", "tactic": 1}',
+            '{"key": "b", "runner": 5, "tactic": 1}',
+            "[" * 100_000,
+            "[]",
+        ]
+    ):
+        (folder / f"{number}.json").write_text(entry)
+    os.mkfifo(folder / "pipe.json")
+    assert managed_entries(tmp_path) == {"good": ["R", 1]}

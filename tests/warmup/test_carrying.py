@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +120,69 @@ def test_a_path_that_leads_out_is_refused_even_if_sealed(cache: Path, tmp_path: 
     )
     with pytest.raises(BundleError, match="no path below"):
         parse_bundle(evil, path="b.json")
+
+
+def sealed(cache: Path, path: Path, **changed: Any) -> Path:
+    """A carried cache whose digests are right, whatever it holds."""
+    bundle = carrying.export_cache(cache, path)
+    path.write_text(render_bundle(replace(bundle, **changed)))
+    return path
+
+
+def cache_text(entries: Any = ENTRIES, **metadata: Any) -> str:
+    return json.dumps({"_metadata": {**HERE, **metadata}, **entries})
+
+
+WRONG_CONTENTS: dict[str, tuple[dict[str, str], str, str]] = {
+    "no JSON": ({"b.json": "{"}, "BAD_CONTENTS", ""),
+    "a number": ({"b.json": "5"}, "BAD_CONTENTS", ""),
+    "a list": ({"b.json": "[]"}, "BAD_CONTENTS", ""),
+    "empty": ({"b.json": "{}"}, "BAD_CONTENTS", ""),
+    "metadata is a number": ({"b.json": '{"_metadata": 5}'}, "BAD_CONTENTS", ""),
+    "very deep": ({"b.json": "[" * 100_000}, "BAD_CONTENTS", ""),
+    "half a surrogate": ({"b.json": cache_text({"\ud800": ["R", 1]})}, "BAD_CONTENTS", ""),
+    "no entry": ({"b.json": cache_text({})}, "BAD_CONTENTS", ""),
+    "an entry that is none": ({"b.json": cache_text({"k": ["R"]})}, "BAD_CONTENTS", ""),
+    "a managed entry that is none": ({"managed/v2/a/entries/b.json": '{"key": "k"}'}, "BAD_CONTENTS", ""),
+    "another GPU": ({"b.json": cache_text(gpu="NVIDIA B200")}, "TWO_ENVIRONMENTS", "gpu"),
+    "a store of another GPU": ({"managed/v2/a/manifest.json": '{"gpu": "x"}'}, "TWO_ENVIRONMENTS", "gpu"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_CONTENTS)
+def test_wrong_contents_are_refused_before_anything_is_placed_even_if_sealed(
+    cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], case: str
+) -> None:
+    files, reason, field = WRONG_CONTENTS[case]
+    path = sealed(cache, tmp_path / "b.json", files={"a.json": cache_text(), **files})
+    with pytest.raises(BundleError, match=next(iter(files))) as caught:
+        carrying.import_cache(path, tmp_path / "other", unchecked=True)
+    assert (caught.value.reason, caught.value.field) == (reason, field)
+    assert not (tmp_path / "other").exists()
+    for action in ("show", "verify"):
+        code, body = run(capsys, action, str(path))
+        assert (code, body["error"]["reason"]) == (2, reason)
+        assert field in body["error"]["message"]
+
+
+def test_a_version_that_its_metadata_contradicts_is_refused(cache: Path, tmp_path: Path) -> None:
+    with pytest.raises(BundleError, match=r"'0\.6\.13' in its metadata") as caught:
+        carrying.load_bundle(sealed(cache, tmp_path / "b.json", version="0.6.14"))
+    assert caught.value.field == "flashinfer_version"
+    assert carrying.load_bundle(sealed(cache, tmp_path / "b.json", version="0.6.13+cu130")).entries == 3
+
+
+def test_a_bundle_without_files_is_refused(cache: Path, tmp_path: Path) -> None:
+    with pytest.raises(BundleError, match="holds no file"):
+        carrying.load_bundle(sealed(cache, tmp_path / "b.json", files={}))
+
+
+def test_half_a_surrogate_in_the_bundle_itself_is_refused(cache: Path, tmp_path: Path) -> None:
+    carrying.export_cache(cache, tmp_path / "b.json")
+    text = (tmp_path / "b.json").read_text().replace('"created": "', '"created": "\\ud800')
+    with pytest.raises(BundleError) as caught:
+        parse_bundle(text, path="b.json")
+    assert caught.value.reason == "UNPARSABLE"
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null"])

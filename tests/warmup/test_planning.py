@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
-from types import SimpleNamespace
+from enum import Enum
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -127,3 +129,35 @@ def test_names_of_operations_come_from_the_row(plan: Planned) -> None:
     operations = plan("0.6.13").operations
     assert operations is not None
     assert "fp4_gemm" in operations
+
+
+class Backend(Enum):
+    """How an engine may spell its backends."""
+
+    LOW = "deepep_low_latency"
+    DEEPEP_V2 = 2
+
+
+@pytest.mark.parametrize("backend", Backend)
+def test_a_backend_of_an_enumeration_is_taken_by_its_name(plan: Planned, backend: Any) -> None:
+    assert plan("0.6.13", 2, backend).gating.rule == 4
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyError, OSError, ZeroDivisionError])
+def test_whatever_the_private_function_raises_the_environment_is_unknown(
+    monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+) -> None:
+    def collect() -> None:
+        raise error("inside")
+
+    monkeypatch.setitem(sys.modules, "flashinfer", ModuleType("flashinfer"))
+    monkeypatch.setitem(sys.modules, "flashinfer.autotuner", SimpleNamespace(_collect_metadata=collect))
+    assert runtime.load_metadata() == {}
+
+
+def test_with_packages_that_differ_nobody_says_that_the_row_is_missing(plan: Planned) -> None:
+    made = plan("0.6.13", 2, problem=runtime.PACKAGE_MISMATCH, detail="flashinfer-cubin 0.6.12")
+    assert (str(made.gating.strategy), made.gating.rule) == ("all_ranks", 3)
+    assert made.warnings == ("flashinfer-cubin 0.6.12",)
+    assert "row is not trusted" in made.gating.why
+    assert "no row in the capabilities table" in " ".join(plan("0.6.99", 2).warnings)

@@ -70,6 +70,8 @@ def test_a_word_that_is_neither_on_nor_off_keeps_the_cache_off(text: str, off: b
         ("-1", 300, 1200, 1),
         ("nan", 300, 1200, 1),
         ("inf", 300, 1200, 1),
+        ("1e308", 300, 2_592_000, 1),
+        ("2592000", 300, 2_592_000, 0),
     ],
 )
 def test_deadlines_come_from_one_variable(text: str, no_progress_s: float, total_s: float, problems: int) -> None:

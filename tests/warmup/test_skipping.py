@@ -46,3 +46,33 @@ def test_a_name_that_is_no_operation_is_passed_on_with_a_warning() -> None:
     assert fitted.warnings == ("'fp5_gemm' is no operation that FlashInfer 0.6.13 tunes; skipping it does nothing",)
     assert fit({"x"}, supported=True, known=None, release="0.6.13").warnings == ()
     assert fitted.text == "fp4_gemm, fp5_gemm"
+
+
+def test_a_name_that_a_pattern_of_the_release_covers_is_known() -> None:
+    fitted = fit({"moe_gemm1", "Moe_x"}, supported=True, known={"moe_*"}, release="0.6.13")
+    assert fitted.warnings == ("'Moe_x' is no operation that FlashInfer 0.6.13 tunes; skipping it does nothing",)
+
+
+@pytest.mark.parametrize(
+    ("wish", "operations"), [("fp4_gemm", {"fp4_gemm"}), (" a, b,", {"a", "b"}), ("", set()), (["a"], {"a"})]
+)
+def test_a_wish_that_is_one_text_is_a_comma_list(wish: str | list[str], operations: set[str]) -> None:
+    assert flashinfer_autotune_skip_ops([], wish).operations == operations
+
+
+class Unready:
+    """A layer whose properties raise before its weights are there."""
+
+    @property
+    def quant_method(self) -> object:
+        raise RuntimeError("not loaded")
+
+    @property
+    def kernel(self) -> object:
+        raise KeyError("kernel")
+
+
+def test_properties_that_raise_hide_no_slow_kernel() -> None:
+    unready = SimpleNamespace(quant_method=Unready())
+    assert flashinfer_autotune_skip_ops([Unready(), unready]).operations == set()
+    assert flashinfer_autotune_skip_ops([Unready(), module("scheme", Derived())]).operations == {"fp4_gemm"}

@@ -13,7 +13,7 @@ from tooling.capabilities.distribution import (
     derive_requires,
     metadata_member,
 )
-from tooling.capabilities.facts import OPERATION_FACTS, Fact, KnownFault, unknown
+from tooling.capabilities.facts import OPERATION_FACTS, TUNER_FACTS, Fact, KnownFault, unknown
 from tooling.capabilities.faults import derive_faults
 from tooling.capabilities.operations import derive_operations, operation_members
 from tooling.capabilities.runners import GEMM_MODULES, derive_sf_layout
@@ -51,6 +51,15 @@ def derive(names: Collection[str], read: Callable[[str], bytes], *, with_operati
 
     A fact that could not be told has the value None and a reason.
     """
+    try:
+        return _derive(names, read, with_operations=with_operations)
+    except (RecursionError, MemoryError) as cause:
+        why = f"the source is nested too deep to be followed: {type(cause).__name__}"
+        facts = {name: unknown(why) for name in (*TUNER_FACTS, *OPERATION_FACTS)}
+        return Derived(facts=facts, with_operations=with_operations)
+
+
+def _derive(names: Collection[str], read: Callable[[str], bytes], *, with_operations: bool) -> Derived:
     wanted = all_members(names) if with_operations else tuner_members(names)
     source = Source(names=frozenset(wanted), read=read)
     strangers = Source(names=frozenset(name for name in names if name.startswith(f"{PACKAGE}/")), read=read)

@@ -24,7 +24,8 @@ def metadata_member(names: Iterable[str]) -> str | None:
 def metadata_version(source: Source) -> str | None:
     """The release that the archive says it is."""
     member = metadata_member(source.names)
-    return None if member is None else _headers(source.read(member)).get("Version")
+    found = None if member is None else _headers(source.read(member)).get("Version")
+    return None if found is None else str(found).strip()
 
 
 def derive_requires(source: Source) -> Fact:
@@ -33,7 +34,7 @@ def derive_requires(source: Source) -> Fact:
     if member is None:
         return unknown("the archive has neither METADATA nor PKG-INFO")
     wanted = _headers(source.read(member)).get_all("Requires-Dist") or []
-    plain = tuple(sorted(" ".join(line.split()) for line in wanted if "extra ==" not in line))
+    plain = tuple(sorted(" ".join(line.split()) for line in map(str, wanted) if "extra ==" not in line))
     if not plain:
         return unknown(f"{member} names no requirement; the build decides")
     seen = f"{len(plain)} Requires-Dist without an extra"
@@ -44,7 +45,7 @@ def derive_packaging_layout(source: Source) -> Fact:
     """The companions that the release looks for: `python`, `+cubin`, `+jit-cache`, `+jit-cache-providers`."""
     module = source.module(ENVIRONMENT_MODULE)
     if module is None:
-        return unknown(f"no {ENVIRONMENT_MODULE}")
+        return _no_environment(source)
     imported = {alias.name for node in ast.walk(module.tree) if isinstance(node, ast.Import) for alias in node.names}
     companions = sorted(name for name in imported if name.startswith(f"{PACKAGE}_"))
     strangers = set(companions) - {f"{PACKAGE}_cubin", f"{PACKAGE}_jit_cache"}
@@ -67,7 +68,7 @@ def derive_mismatch_policy(source: Source) -> Fact:
     """What importing FlashInfer does when a companion package has another version: `none`, `raise` or `warn`."""
     module = source.module(ENVIRONMENT_MODULE)
     if module is None:
-        return unknown(f"no {ENVIRONMENT_MODULE}")
+        return _no_environment(source)
     checks = {function.name: raised for function in functions(module.tree) for raised in _version_raises(function)}
     if not checks:
         return Fact(value="none", evidence=(evidence(module, "compares no companion's version"),))
@@ -80,6 +81,11 @@ def derive_mismatch_policy(source: Source) -> Fact:
     if not all(any(True for _ in calls(handler, "warning", "warn")) for handler in caught):
         return unknown(f"{module.path} catches a version mismatch without a warning")
     return Fact(value="warn", evidence=tuple(evidence(module, handler, "except") for handler in caught[:2]))
+
+
+def _no_environment(source: Source) -> Fact:
+    problem = source.problems.get(ENVIRONMENT_MODULE)
+    return unknown(f"{ENVIRONMENT_MODULE} cannot be parsed: {problem}" if problem else f"no {ENVIRONMENT_MODULE}")
 
 
 def _headers(text: bytes) -> Message:

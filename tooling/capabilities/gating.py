@@ -77,7 +77,7 @@ def gate(
         UnknownBackendError: `strict`, and the backend starts with `deepep` but is not known.
     """
     stranger = _is_stranger(world.backend)
-    if stranger and strict and world.ranks > 1:
+    if stranger and strict:
         raise UnknownBackendError(world.backend or "")
     if nothing := _nothing_to_tune(facts, world):
         return _no_tuning(nothing)
@@ -106,7 +106,7 @@ def _gate_tuning(facts: Mapping[str, Fact], world: World, *, stranger: bool, dee
         return _all_ranks(2, "the operator turned the cache off")
     if not (_is_true(facts, "disk_key_has_runner_extras") and _is_true(facts, "extras_have_sf_layout")):
         return _all_ranks(3, "the key on disk does not carry the runner's parameters and the scale-factor layout")
-    if world.ranks > 1 and (stranger or (world.backend in DEEPEP_BACKENDS and not deepep_synchronized)):
+    if world.ranks > 1 and (stranger or (_plain(world.backend) in DEEPEP_BACKENDS and not deepep_synchronized)):
         warning = f"{world.backend} is not known; treated as DeepEP" if stranger else ""
         return _all_ranks(4, "DeepEP's ranks wait for each other", warning=warning)
     if world.ranks > 1 and _is_true(facts, "process_group_timing"):
@@ -117,7 +117,12 @@ def _gate_tuning(facts: Mapping[str, Fact], world: World, *, stranger: bool, dee
 
 
 def _is_stranger(backend: str | None) -> bool:
-    return backend is not None and backend.startswith("deepep") and backend not in DEEPEP_BACKENDS
+    return _plain(backend).startswith("deepep") and _plain(backend) not in DEEPEP_BACKENDS
+
+
+def _plain(backend: str | None) -> str:
+    """The backend as names are compared: blind to case."""
+    return (backend or "").strip().lower()
 
 
 def _value(facts: Mapping[str, Fact], name: str) -> object:

@@ -130,7 +130,7 @@ class Source:
     def _parse(self, path: str) -> Module | None:
         try:
             return Module(path=path, tree=ast.parse(self.text(path)))
-        except (SyntaxError, ValueError, RecursionError) as cause:
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as cause:
             self.problems[path] = f"{type(cause).__name__}: {cause}"
             return None
 

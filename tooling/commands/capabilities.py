@@ -98,13 +98,22 @@ def _matrix(args: argparse.Namespace, table: Table, terminal: Terminal) -> Repor
         raise InputError("--matrix shows all releases; leave VERSION out", reason="BAD_ARGUMENTS")
     rows = list(matrix(table))
     if args.output is not None:
-        replace_file(args.output, render_markdown(table).encode())
+        _write(args.output, render_markdown(table))
         terminal.say(f"written: {args.output}")
     elif args.markdown:
         terminal.say(render_markdown(table).rstrip("\n"))
     else:
         _say_matrix(terminal, [(str(release), cells) for release, cells in rows])
     return _report("shown", {"releases": [{"release": str(release), "matrix": cells} for release, cells in rows]})
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        replace_file(path, text.encode())
+    except OSError as cause:
+        raise InputError(
+            f"{path}: cannot be written: {cause.strerror}", hint="give --output a file in a folder that is there"
+        ) from cause
 
 
 def _say_matrix(terminal: Terminal, rows: list[tuple[str, dict[str, str]]]) -> None:

@@ -9,6 +9,7 @@ import gzip
 import hashlib
 import io
 import os
+import stat
 import tarfile
 import zipfile
 import zlib
@@ -172,9 +173,15 @@ def open_folder(root: Path) -> Archive:
     def read(name: str) -> bytes:
         nonlocal count
         path = root / name
-        if path.stat().st_size > MAX_MEMBER_BYTES:
-            raise BadArchiveError(str(root), f"{name} has {path.stat().st_size:,} bytes")
-        data = path.read_bytes()
+        try:
+            status = path.stat()
+            if not stat.S_ISREG(status.st_mode):
+                raise BadArchiveError(str(root), f"{name} is no regular file")
+            if status.st_size > MAX_MEMBER_BYTES:
+                raise BadArchiveError(str(root), f"{name} has {status.st_size:,} bytes")
+            data = path.read_bytes()
+        except OSError as cause:
+            raise BadArchiveError(str(root), f"{name} cannot be read: {cause.strerror}") from cause
         count += len(data)
         return data
 

@@ -41,13 +41,14 @@ class ProbeCache:
 
     folder: Path
 
-    def load(self, sha256: str | None, *, with_operations: bool) -> Derived | None:
-        """What is kept for the file with that hash, if it holds what is asked for."""
+    def load(self, sha256: str | None, *, with_operations: bool, release: str = "") -> Derived | None:
+        """What is kept for the file with that hash, read as that release, if it holds what is asked for."""
         if sha256 is None:
             return None
         with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, InputError):
             body = json.loads(self._path(sha256).read_bytes())
-            if body["code"] == code_digest() and (body["with_operations"] or not with_operations):
+            same = (body["code"], body["release"]) == (code_digest(), release)
+            if same and (body["with_operations"] or not with_operations):
                 facts, faults = parse_found(body["found"], path=sha256)
                 return Derived(
                     facts=facts,
@@ -57,12 +58,15 @@ class ProbeCache:
                 )
         return None
 
-    def save(self, sha256: str | None, derived: Derived) -> None:
+    def save(self, sha256: str | None, derived: Derived, *, release: str = "") -> None:
         """Keeps it, unless a better entry of the same code is there."""
-        if sha256 is None or (not derived.with_operations and self.load(sha256, with_operations=True)):
+        if sha256 is None:
+            return
+        if not derived.with_operations and self.load(sha256, with_operations=True, release=release):
             return
         body = {
             "code": code_digest(),
+            "release": release,
             "with_operations": derived.with_operations,
             "found": facts_json(derived.facts, derived.known_faults),
             "problems": dict(derived.problems),

@@ -10,14 +10,16 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from packaging.version import Version
+from packaging.version import InvalidVersion, Version
 
 from tooling.capabilities.derive import Derived, all_members, derive, tuner_members
+from tooling.capabilities.distribution import metadata_version
+from tooling.capabilities.source import Source
 from tooling.edges.archives import Archive
 from tooling.edges.index_http import HttpReader
 from tooling.edges.probe_cache import ProbeCache
 from tooling.edges.ranged_archive import open_release_file
-from tooling.errors import ToolingError
+from tooling.errors import InputError, ToolingError
 from tooling.releases.files import ReleaseFile
 
 PARALLEL = 3
@@ -59,8 +61,11 @@ class Prober:
 
         Raises:
             EdgeError: the server does not answer, or what it sends is no archive.
+            InputError: it says that it is another release.
         """
-        kept = self.cache.load(file.sha256, with_operations=self.with_operations) if self.cache else None
+        kept = None
+        if self.cache:
+            kept = self.cache.load(file.sha256, with_operations=self.with_operations, release=str(release))
         if kept is not None:
             return Probed(
                 release=release,
@@ -80,17 +85,22 @@ class Prober:
             archive.close()
 
     def read(self, release: Version, archive: Archive, *, started: float | None = None) -> Probed:
-        """The release out of an open archive."""
+        """The release out of an open archive.
+
+        Raises:
+            InputError: it says that it is another release.
+        """
         started = time.monotonic() if started is None else started
         with _no_collection():
             archive.prefetch(tuner_members(archive.names))
+            _check_release(archive, release)
             derived = derive(archive.names, archive.read, with_operations=False)
             tuner_bytes, tuner_seconds = archive.bytes_read(), time.monotonic() - started
             if self.with_operations:
                 archive.prefetch(all_members(archive.names))
                 derived = derive(archive.names, archive.read, with_operations=True)
         if self.cache:
-            self.cache.save(archive.sha256, derived)
+            self.cache.save(archive.sha256, derived, release=str(release))
         return Probed(
             release=release,
             derived=derived,
@@ -122,6 +132,26 @@ class Prober:
             return Probed(
                 release=release, derived=None, file=file.filename, size_bytes=0, sha256=file.sha256, error=cause
             )
+
+
+def _check_release(archive: Archive, release: Version) -> None:
+    """Refuses an archive whose own metadata names another release; a file's name proves nothing, a label counts not."""
+    wanted = frozenset(tuner_members(archive.names))
+    found = metadata_version(Source(names=wanted, read=archive.read))
+    if found is None:
+        return
+    try:
+        differs = Version(Version(found).public) != Version(release.public)
+    except InvalidVersion as cause:
+        raise InputError(
+            f"{archive.label} says that it is {found!r}, which is no version; expected {release}", reason="BAD_METADATA"
+        ) from cause
+    if differs:
+        raise InputError(
+            f"{archive.label} says that it is {found}, not {release}",
+            hint="take the release from another source",
+            reason="OTHER_RELEASE",
+        )
 
 
 @contextmanager

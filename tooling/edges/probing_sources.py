@@ -10,9 +10,6 @@ from pathlib import Path
 
 from packaging.version import Version
 
-from tooling.capabilities.derive import tuner_members
-from tooling.capabilities.distribution import metadata_version
-from tooling.capabilities.source import Source
 from tooling.capabilities.table import Published
 from tooling.edges.archives import Archive, open_local
 from tooling.edges.index import IndexClient
@@ -112,15 +109,9 @@ def open_given(path: Path, release: Version, library: Library) -> Archive:
     """The release in a wheel, an sdist, an unpacked folder, or a folder of wheels and sdists.
 
     Raises:
-        InputError: there is none, or it says that it is another release.
+        InputError: there is none.
     """
-    archive = open_local(_choose(path, release, library))
-    wanted = frozenset(tuner_members(archive.names))
-    found = metadata_version(Source(names=wanted, read=archive.read))
-    if found is not None and Version(found) != release:
-        archive.close()
-        raise InputError(f"{archive.label} says that it is {found}, not {release}", reason="OTHER_RELEASE")
-    return archive
+    return open_local(_choose(path, release, library))
 
 
 def _choose(path: Path, release: Version, library: Library) -> Path:

@@ -12,7 +12,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tooling.warmup.cache_text import ANY, METADATA
+from tooling.warmup.cache_text import ANY, METADATA, is_writable
+from tooling.warmup.contents import check_contents
 from tooling.warmup.errors import BundleError
 
 FORMAT = 1
@@ -57,7 +58,7 @@ def make_bundle(
     """The bundle of those files, whose metadata must all be of one environment.
 
     Raises:
-        BundleError: no file, no metadata, or files of two environments.
+        BundleError: no file, no metadata, files of two environments, or one that no warm-up writes.
     """
     version, arch, identity = parts
     found = {name: environment for name, text in files.items() if (environment := _environment(name, text))}
@@ -70,6 +71,7 @@ def make_bundle(
     for name, environment in found.items():
         if field := next(iter(differing(first, environment)), ""):
             raise BundleError(f"{name} and {first_name} differ in {field}", reason="TWO_ENVIRONMENTS", field=field)
+    check_contents(f"{version}/{arch}/{identity}", version, first, files)
     return Bundle(
         version=version,
         arch=arch,
@@ -92,7 +94,8 @@ def parse_bundle(text: str, *, path: str) -> Bundle:
     """The bundle in that document.
 
     Raises:
-        BundleError: no JSON, another format, a digest that does not fit, or a path that leads out of the folder.
+        BundleError: no JSON, another format, a digest that does not fit, a path that leads out of the folder, or a file
+            in it that is not what the bundle says (`field`).
     """
     try:
         body = json.loads(text)
@@ -100,6 +103,8 @@ def parse_bundle(text: str, *, path: str) -> Bundle:
         raise BundleError(f"{path}: not JSON: {cause}", reason="UNPARSABLE") from cause
     if not isinstance(body, dict) or body.get("kind") != KIND or body.get("format") != FORMAT:
         raise BundleError(f"{path}: not a carried cache of format {FORMAT}", hint="make one: tooling cache export")
+    if not is_writable(body):
+        raise BundleError(f"{path}: it holds text that is no UTF-8", hint="export it again", reason="UNPARSABLE")
     digest = body.pop("digest", None)
     if digest != _digest(body):
         raise BundleError(f"{path}: it does not match its own digest", hint="export or copy it again", reason="DAMAGED")
@@ -128,6 +133,7 @@ def _read(body: Mapping[str, object], path: str) -> Bundle:
     parts = [str(body[name]) for name in ("version", "arch", "identity")]
     if not all(PART.fullmatch(part) for part in parts):
         raise BundleError(f"{path}: {'/'.join(parts)!r} is no path below a cache root", reason="BAD_PATH")
+    check_contents(path, parts[0], {str(name): str(value) for name, value in metadata.items()}, texts)
     pins = body["pins_sha256"]
     return Bundle(
         version=parts[0],

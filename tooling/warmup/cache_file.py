@@ -7,6 +7,7 @@ import errno
 import fcntl
 import json
 import os
+import stat
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -19,6 +20,8 @@ from tooling.warmup.cache_text import ENTRIES_FIELD, CacheFile, CacheKind, Cache
 LOCK_PATIENCE_S = 10.0
 """How long a writer waits for another one's lock before it goes on without."""
 TRIES_WITHOUT_LOCK = 5
+MAX_BYTES = 64_000_000
+"""The largest cache file that is read; one of a thousand entries has 0.2 MB."""
 BUSY = {errno.EWOULDBLOCK, errno.EACCES, errno.EAGAIN}
 
 
@@ -38,7 +41,7 @@ class Written:
 def read_cache(path: Path, current: Mapping[str, str]) -> tuple[CacheState, CacheFile | None, bytes | None]:
     """What lies there for the current environment. A file that cannot be read is a miss with its errno."""
     try:
-        data = path.read_bytes()
+        data = read_regular(path)
     except (FileNotFoundError, NotADirectoryError):
         data = None
     except OSError as cause:
@@ -80,8 +83,8 @@ def probe_writable(folder: Path) -> str:
 def read_notes(folder: Path) -> dict[str, Any]:
     """Our notes beside FlashInfer's own store; {} where there are none that can be read."""
     try:
-        notes = json.loads(_notes_path(folder).read_bytes())
-    except (OSError, ValueError):
+        notes = json.loads(read_regular(_notes_path(folder)))
+    except (OSError, ValueError, RecursionError):
         return {}
     return notes if isinstance(notes, dict) and isinstance(notes.get(ENTRIES_FIELD), int) else {}
 
@@ -93,6 +96,24 @@ def write_notes(folder: Path, notes: Mapping[str, object]) -> str:
     except OSError as cause:
         return describe(cause)
     return ""
+
+
+def read_regular(path: Path) -> bytes:
+    """The bytes of a regular file of at most MAX_BYTES. Raises OSError; never waits for a pipe's other end."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    try:
+        mode = os.fstat(handle).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if not stat.S_ISREG(mode):
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
+        with os.fdopen(handle, "rb", closefd=False) as stream:
+            data = stream.read(MAX_BYTES + 1)
+    finally:
+        os.close(handle)
+    if len(data) > MAX_BYTES:
+        raise OSError(errno.EFBIG, f"larger than {MAX_BYTES:,} bytes", str(path))
+    return data
 
 
 def replace_file(path: Path, data: bytes) -> None:

@@ -103,10 +103,11 @@ def judge(data: bytes | None, current: Mapping[str, str]) -> tuple[CacheState, C
         bookkeeping={key: value for key, value in body.items() if key.startswith("_") and key != METADATA},
         entries={key: value for key, value in body.items() if not key.startswith("_")},
     )
-    return _judge_metadata(file, current), file
+    writable = is_writable(body)
+    return _judge_metadata(file, current, writable=writable), file if writable else None
 
 
-def _judge_metadata(file: CacheFile, current: Mapping[str, str]) -> CacheState:
+def _judge_metadata(file: CacheFile, current: Mapping[str, str], *, writable: bool) -> CacheState:
     hard, soft = compare(file.metadata, current)
     wildcards = tuple(sorted(name for name in current if file.metadata.get(name) == ANY))
     if hard:
@@ -115,8 +116,10 @@ def _judge_metadata(file: CacheFile, current: Mapping[str, str]) -> CacheState:
     if soft:
         detail = f"the writer did not record {', '.join(soft)}"
         return replace(_miss("UNKNOWN_METADATA", detail), fields=soft, wildcards=wildcards)
-    if bad := next((key for key, value in file.entries.items() if not _is_entry(value)), None):
+    if bad := next((key for key, value in file.entries.items() if not is_entry(value)), None):
         return _miss("BAD_ENTRY", f"{bad!r} is not [runner, tactic]")
+    if not writable:
+        return _miss("BAD_ENTRY", "something in it cannot be written as UTF-8, such as half of a surrogate pair")
     if not file.entries:
         return _miss("NO_ENTRIES", "the file holds no entry")
     noted = file.metadata.get(ENTRIES_FIELD)
@@ -184,8 +187,18 @@ def first_difference(entries: Iterable[Mapping[str, list[object]]]) -> str:
     return min(different, default="")
 
 
-def _is_entry(value: object) -> bool:
+def is_entry(value: object) -> bool:
+    """Whether it is `[runner, tactic, ...]`."""
     return isinstance(value, list) and len(value) >= 2 and isinstance(value[0], str)
+
+
+def is_writable(value: object) -> bool:
+    """Whether parsed JSON can be written again as UTF-8: a lone surrogate can be read but not written."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except (UnicodeEncodeError, RecursionError):
+        return False
+    return True
 
 
 def _miss(reason: str, detail: str) -> CacheState:

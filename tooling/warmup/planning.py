@@ -76,6 +76,8 @@ def make_plan(
         deepep_synchronized=bool(trusted and trusted.deepep_synchronized),
         strict=strict,
     )
+    if row is not None and trusted is None and gating.rule == 3:
+        gating = replace(gating, why="the packages differ, so the release's row is not trusted", warning="")
     if forced is not None and gating.strategy is not Strategy.NONE:
         persistent = forced not in {Strategy.NONE, Strategy.ALL_RANKS}
         gating = replace(gating, strategy=forced, persistent=persistent, warning=f"forced to {forced}, as a diagnosis")

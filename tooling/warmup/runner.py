@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any, Protocol
 
 
@@ -58,7 +59,7 @@ def describe_runner(runner: Runner) -> RunnerFacts:
     sizes = {name: getattr(parallel, name, None) for name in PARALLEL_SIZES}
     return RunnerFacts(
         max_tokens=int(runner.scheduler_config.max_num_batched_tokens),
-        all2all_backend=getattr(parallel, "all2all_backend", None),
+        all2all_backend=_backend(getattr(parallel, "all2all_backend", None)),
         shapes=shapes,
         dtype=str(getattr(model_config, "dtype", None) or ",".join(dtypes)),
         parallel={name: int(size) for name, size in sizes.items() if isinstance(size, int)},
@@ -74,6 +75,13 @@ def dummy_pass(runner: Runner, *, num_tokens: int) -> None:
     runner._dummy_run(num_tokens=num_tokens, skip_eplb=True, is_profile=True)  # noqa: SLF001  # engines name it so
     if torch.cuda.is_available():
         torch.cuda.synchronize()
+
+
+def _backend(value: object) -> str | None:
+    """The backend's name; of an enumeration its value where that is a text, else the member's own name."""
+    if isinstance(value, Enum):
+        value = value.value if isinstance(value.value, str) else value.name
+    return None if value is None else str(value)
 
 
 def _modules(model: Any) -> Iterable[object]:

@@ -14,6 +14,9 @@ TIMEOUT = "FLASHINFER_WARMUP_TIMEOUT_S"
 FOLDER = "flashinfer_autotune_cache"
 """The folder of this cache below an engine's cache root."""
 
+MAX_TIMEOUT_S = 30 * 24 * 3600.0
+"""Thirty days; what waits for ranks cannot count much longer."""
+
 ON, OFF = {"1", "true", "yes", "on"}, {"", "0", "false", "no", "off"}
 
 
@@ -100,4 +103,7 @@ def _deadlines(text: str, problems: list[str]) -> Deadlines:
     if not 0 < total < float("inf"):
         problems.append(f"{TIMEOUT}={text!r} is no number of seconds above 0; {default.total_s:.0f} is used")
         return default
+    if total > MAX_TIMEOUT_S:
+        problems.append(f"{TIMEOUT}={text!r} is more than 30 days; {MAX_TIMEOUT_S:.0f} is used")
+        total = MAX_TIMEOUT_S
     return Deadlines(no_progress_s=min(default.no_progress_s, total), total_s=total)

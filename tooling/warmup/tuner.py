@@ -14,7 +14,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from tooling.warmup.cache_file import describe
+from tooling.warmup.cache_file import describe, read_regular
+from tooling.warmup.cache_text import is_entry, is_writable
 
 SCRATCH_FALLBACK = "/dev/shm"  # noqa: S108  # a place that is writable in read-only containers
 
@@ -145,9 +146,11 @@ def managed_entries(root: Path) -> dict[str, list[object]]:
     """The entries of FlashInfer's stores below that root, by key: `[runner, tactic]`; none that cannot be read."""
     found: dict[str, list[object]] = {}
     for path in sorted(root.glob("v*/*/entries/*.json")):
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            entry = json.loads(path.read_bytes())
-            found[entry["key"]] = [entry["runner"], entry["tactic"]]
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
+            entry = json.loads(read_regular(path))
+            key, value = entry["key"], [entry["runner"], entry["tactic"]]
+            if isinstance(key, str) and is_entry(value) and is_writable([key, value]):
+                found[key] = value
     return found
 
 
