@@ -280,3 +280,12 @@ def test_a_tree_that_git_tracks_is_read_as_git_sees_it(tree: Path, capsys: pytes
     commit_all(tree, "x")
     _, report = run(tree, capsys, "sites")
     assert report["status"] == "agree"
+
+
+def test_dotted_folders_are_read_with_and_without_git(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tree, ".github/workflows/w.yml", "env:\n  FLASHINFER_VERSION: 0.6.3\n")
+    _, without = run(tree, capsys, "sites")
+    commit_all(tree, "pins")
+    _, with_git = run(tree, capsys, "sites")
+    assert without["sites"] == with_git["sites"]
+    assert ".github/workflows/w.yml" in str(without["sites"])
