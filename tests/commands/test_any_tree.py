@@ -132,6 +132,25 @@ def test_only_these_paths_move(tree: Path, place: str) -> None:
     assert [path for path in before if before[path] != after[path]] == ["docker/Dockerfile.nightly"]
 
 
+@pytest.mark.parametrize("place", ["docker", "docker/Dockerfile.nightly", "docker/Dockerfile.nightly:2"])
+def test_an_absolute_place_inside_the_root_is_taken(tree: Path, place: str) -> None:
+    before = snapshot(tree)
+    assert cli.main(["--root", str(tree), "bump", "0.6.4", "--offline", "--only", str(tree / place)]) == 0
+    after = snapshot(tree)
+    assert [path for path in before if before[path] != after[path]] == ["docker/Dockerfile.nightly"]
+
+
+@pytest.mark.parametrize("place", [".", "./", "ROOT"])
+def test_the_root_itself_is_every_place(tree: Path, place: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, report = run(tree, capsys, "bump", "0.6.4", "--offline", "--only", place.replace("ROOT", str(tree)))
+    assert (code, checks(report, "warning")) == (0, [])
+    assert run(tree, capsys, "sites")[1]["version"] == "0.6.4"
+
+
+def test_an_empty_place_is_no_place(tree: Path) -> None:
+    assert cli.main(["--root", str(tree), "bump", "0.6.4", "--offline", "--only", ""]) == 2
+
+
 def test_a_place_without_a_pin_is_a_bad_argument(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, report = run(tree, capsys, "bump", "0.6.4", "--offline", "--only", "docker", "src/nothing.py")
     assert code == 2
