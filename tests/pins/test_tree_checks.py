@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from packaging.version import Version
 
 from tests.pins.readers.tables import library
 from tooling.findings import Severity
+from tooling.pins.drift import check_pins
 from tooling.pins.install_checks import check_installs
 from tooling.pins.leftovers import check_leftovers, check_locks
 from tooling.pins.override_checks import check_overrides
+from tooling.pins.plan import plan_bump
 from tooling.pins.scan import Tree, scan
 from tooling.pins.settings import Settings
 from tooling.pins.texts import SourceText
@@ -108,3 +111,17 @@ def test_a_suspect_is_a_warning_where_a_bump_asks() -> None:
 
 def test_an_alias_is_no_suspect() -> None:
     assert all_checks(tree((D, "ENV FI_VER=0.6.13\n"), aliases=("FI_VER",))) == []
+
+
+REFERENCES = {
+    "a tag": ("git+https://github.com/flashinfer-ai/flashinfer.git@v0.6.13", []),
+    "a wheel": ("https://h.example/flashinfer_python-0.6.13-py3-none-any.whl", []),
+    "a branch": ("git+https://github.com/flashinfer-ai/flashinfer.git@main", ["unpinned"]),
+}
+
+
+@pytest.mark.parametrize(("address", "expected"), REFERENCES.values(), ids=REFERENCES)
+def test_a_direct_reference_is_an_exact_pin_where_it_names_a_version(address: str, expected: list[str]) -> None:
+    made = tree(("requirements/more.txt", f"nixl\nflashinfer-python @ {address}\n"))
+    assert [item.check for item in check_pins(made)] == expected
+    assert [item.check for item in plan_bump(made, Version("0.6.14")).refusals] == expected

@@ -12,7 +12,7 @@ from tooling.pins.readers.requirement_lines import has_requirements_name as is_r
 from tooling.pins.requirements import parse_requirements
 from tooling.pins.scan import Tree
 from tooling.pins.settings import RequiredSite
-from tooling.pins.sites import PinSite, is_plain_spelling, same_release
+from tooling.pins.sites import PinSite, Role, is_plain_spelling, same_release
 
 
 def check_pins(tree: Tree) -> list[Finding]:
@@ -114,11 +114,15 @@ def _check_listed(tree: Tree) -> Iterator[Finding]:
 
 
 def _check_exact(tree: Tree) -> Iterator[Finding]:
+    """Requirements on the library without `==`, and without a direct reference that names a version."""
+    held = [site for site in tree.sites if site.role in {Role.PIN, Role.LOCK}]
     for source in tree.texts:
         if not is_requirements_file(source.path):
             continue
         for line in parse_requirements(source.text, keeps=tree.library.is_named_in):
-            if line.name in tree.library.packages and line.exact_version is None and line.requirement is not None:
+            if line.name not in tree.library.packages or line.exact_version is not None or line.requirement is None:
+                continue
+            if not any(site.path == source.path and line.covers(site.start) for site in held):
                 yield Finding(
                     check="unpinned",
                     path=source.path,
