@@ -15,12 +15,17 @@ from tooling.pins.library import Library
 from tooling.pins.patterns import late
 from tooling.pins.sites import Role
 
-VERSION = (
-    r"[vV]?\d+(?:\.\d+)+(?:[abc]\d+|[-_.]?(?:rc|alpha|beta|pre|preview)[-_.]?\d+)?(?:[-_.]?post[-_.]?\d*)?"
-    r"(?:[-_.]?dev[-_.]?\d*)?(?:(?:\+|%2[Bb])[A-Za-z0-9]+(?:[._](?!tar\b|tgz\b|zip\b|whl\b)[A-Za-z0-9]+)*)?"
-    r"(?![A-Za-z0-9_])(?!\.\d)(?!\.\*)"
-)
-"""A version as files spell it: PEP 440 with a `v` in front and a local part, never the beginning of a longer one."""
+_PRE = r"(?:[abc]\d+|[-_.]?(?:[abc][-_.]?\d\d?(?!\d)|(?:rc|alpha|beta|preview|pre)[-_.]?\d*))?"
+_POST = r"(?:[-_.]?(?:post[-_.]?\d*|rev[-_.]?\d+|r\d+)|-\d+(?!-))?"
+_DEV = r"(?:[-_.]?dev[-_.]?\d*)?"
+_LOCAL = r"(?:(?:\+|%2[Bb])[A-Za-z0-9]+(?:[._](?!tar\b|tgz\b|zip\b|whl\b)[A-Za-z0-9]+)*)?"
+_END = r"(?![A-Za-z0-9_])(?!\.\d)(?!\.\*)"
+
+VERSION = rf"(?i:v?(?:\d+!)?\d+(?:\.\d+)+{_PRE}{_POST}{_DEV}){_LOCAL}{_END}"
+"""A version as files spell it: PEP 440, also what it normalises (`.POST3`, `-3`, `.rev3`, `1!`), with a `v` in front
+and a local part, never the beginning of a longer one. `-1-` is a wheel's build number."""
+_TAGGED = rf"(?i:v?\d+(?:\.\d+)+(?:[abc]\d+|[-_.]?rc[-_.]?\d+)?(?:[-_.]?post[-_.]?\d*)?{_DEV}){_LOCAL}{_END}"
+"""A version in an image's tag, where `-3` and `-b200` are not PEP 440's."""
 REFERENCE = r"(?:\$\{[^{}\s]*\}?|\$\w+|\{\{[^{}]*\}\}|\{\w[^{}\s]*\}|\$\([^()\s]*\))"
 """A variable in the place of a version, in the spellings of shells, Dockerfiles, Python and templates."""
 
@@ -210,7 +215,7 @@ def _image(names: str) -> re.Pattern[str]:
     short = names.rpartition("|")[2]
     return re.compile(
         rf"(?<![\w.:/-])(?:[\w.-]+(?::\d+)?/)*"
-        rf"(?:(?:{names})(?:-(?!bench)[\w.-]+)?:(?P<version>{VERSION})[\w.-]*"
-        rf"|[\w.-]+:(?:[\w.]+-)*{short}[-_]?(?P<inner>{VERSION})[\w.-]*)"
+        rf"(?:(?:{names})(?:-(?!bench)[\w.-]+)?:(?P<version>{_TAGGED})[\w.-]*"
+        rf"|[\w.-]+:(?:[\w.]+-)*{short}[-_]?(?P<inner>{_TAGGED})[\w.-]*)"
         rf"(?P<digest>@sha256:[0-9a-f]+)?"
     )
