@@ -308,3 +308,18 @@ def test_dotted_folders_are_read_with_and_without_git(tree: Path, capsys: pytest
     _, with_git = run(tree, capsys, "sites")
     assert without["sites"] == with_git["sites"]
     assert ".github/workflows/w.yml" in str(without["sites"])
+
+
+def test_no_secret_of_an_address_is_shown_or_recorded(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    secret = "https://u:hunter2@h.example/flashinfer.whl?token=hunter2"
+    write(tree, "requirements/cuda.txt", f"flashinfer-python @ {secret}\nflashinfer-cubin==0.6.3\n# {secret}\n")
+    write(tree, "docker/Dockerfile", f"RUN pip install flashinfer-cubin==0.6.3 --find-links {secret}\n")
+    for command in (["check"], ["bump", "0.6.4", "--offline", "--dry-run"], ["sites"], ["--json", "check"]):
+        cli.main(["--root", str(tree), *command])
+    write(tree, "requirements/cuda.txt", f"flashinfer-cubin==0.6.3\n# {secret}\n")
+    cli.main(["--root", str(tree), "bump", "0.6.4", "--offline", "--dry-run"])
+    shown = "".join(capsys.readouterr())
+    assert "flashinfer.whl?token=****" in shown
+    recorded = [path.read_text() for path in (tree / "evidence").rglob("*") if path.is_file()]
+    assert recorded
+    assert "hunter2" not in "".join([shown, *recorded])

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tooling.errors import EdgeError
-from tooling.releases.addresses import redact_text
+from tooling.redaction import redact_text
 
 QUICK_TIMEOUT_S = 120
 """Bound for questions; a registry look-up through a slow proxy took 20 s."""
