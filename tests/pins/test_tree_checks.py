@@ -65,6 +65,8 @@ FAULTS = {
         D, "FROM x\nENV KERNELS_VERSION=0.6.13\nRUN pip install flashinfer-python==0.6.13\n", [("unknown-variable", "error", 2)]),
     "a prefixed variable": ("a.sh", "EXPECTED_FLASHINFER_VERSION=0.6.8\n", [("unknown-variable", "error", 1)]),
     "a commit": (D, "ARG FLASHINFER_GIT_REF=21ea1d2545f74782b91eb8c08fd503ac4c0743fc\n", [("commit-pin", "warning", 1)]),
+    "a wildcard in a RUN": (D, "RUN pip install flashinfer-cubin==0.6.*\n", [("unpinned", "error", 1)]),
+    "a quoted wildcard in a RUN": (D, 'RUN pip install "flashinfer-cubin == 0.6.*"\n', [("unpinned", "error", 1)]),
     "a stale lock": ("uv.lock", '[[package]]\nname = "flashinfer-python"\nversion = "0.6.12"\n', [("stale-lock", "error", 3)]),
 }  # fmt: skip
 SOUND = {
@@ -79,6 +81,7 @@ SOUND = {
         D, "FROM x\nARG TORCHCODEC_VERSION=0.6.13\nRUN pip install flashinfer-python==0.6.13 torchcodec==${TORCHCODEC_VERSION}\n"),
     "a minimum": ("a.sh", "FLASHINFER_MIN_VERSION=0.6.2\n"),
     "platform arguments": (D, "FROM x\nARG TARGETARCH\nRUN echo $TARGETARCH; pip install flashinfer-python==0.6.13\n"),
+    "a quoted version": (D, 'RUN pip install flashinfer-cubin=="0.6.13"\n'),
     "a fresh lock": ("uv.lock", '[[package]]\nname = "flashinfer-python"\nversion = "0.6.13"\n'),
     "an architecture list": (D, "ARG FLASHINFER_CUDA_ARCH_LIST=9.0.1\n"),
     "a build argument of another package": (W, "jobs:\n  a:\n    run: docker build --build-arg CUDA_VERSION=13.0.2 . # flashinfer\n"),

@@ -11,6 +11,7 @@ from packaging.utils import canonicalize_name
 
 from tooling.findings import Finding, Severity
 from tooling.pins.dockerfile_syntax import parse_dockerfile
+from tooling.pins.patterns import late
 from tooling.pins.readers.dockerfile_arg import matches as is_dockerfile
 from tooling.pins.readers.phrases import library_names
 from tooling.pins.readers.python_source import matches as is_python
@@ -23,6 +24,7 @@ from tooling.pins.texts import SourceText
 
 _INSTALLERS = frozenset(("pip", "pip3", "uv", "pipx", "conda", "mamba", "micromamba"))
 _VERBS = frozenset(("install", "add", "download", "wheel"))
+_WILDCARD = late(r"={2,3}\s*\\?[\"']?[vV]?\d[\d.]*\.\*")
 _OFF = frozenset(("", "0", "false", "no", "off"))
 
 
@@ -80,7 +82,8 @@ def _check_word(tree: Tree, source: SourceText, word: str, offset: int) -> Itera
     if match is None or tree.library.package_of(match["name"]) is None:
         return
     rest = match["rest"].strip()
-    if "==" in rest or rest.startswith("@") or (rest.startswith("=") and not rest.startswith("=<")):
+    is_exact = "==" in rest or rest.startswith("@") or (rest.startswith("=") and not rest.startswith("=<"))
+    if is_exact and not _WILDCARD.match(rest):
         return
     yield Finding(
         check="unpinned",

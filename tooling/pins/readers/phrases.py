@@ -30,6 +30,7 @@ REFERENCE = r"(?:\$\{[^{}\s]*\}?|\$\w+|\{\{[^{}]*\}\}|\{\w[^{}\s]*\}|\$\([^()\s]
 """A variable in the place of a version, in the spellings of shells, Dockerfiles, Python and templates."""
 
 _OPERATOR = late(r"\s*(===?|~=|>=|<=|!=|<|>)\s*")
+_QUOTED = late(rf"(?:\\?[\"'])({VERSION})(?=\\?[\"'])")
 _TOKEN = late(rf"(?P<version>{VERSION})|(?P<reference>{REFERENCE})|(?P<wildcard>v?\d[\d.]*(?:\.\*)?)")
 _ARCHIVE_END = late(r"[^\s\"'`;,]*?\.(?:whl|tar\.gz|tgz|tar\.xz|tar\.bz2|tar|zip|deb|rpm)(?![A-Za-z0-9])")
 _DIRECTORY_END = late(r"(?:/[^\s\"'`;,]*|\*?)(?=[\s\"'`;,)&|]|$)")
@@ -60,6 +61,7 @@ class Span:
 def find_phrases(text: str, library: Library) -> Iterator[Span]:
     """Every phrase in the text, in no fixed order. An archive's address yields all versions in it."""
     yield from find_requirements(text, library)
+    yield from find_braces(text, library)
     yield from find_archives(text, library)
     yield from find_addresses(text, library)
     yield from find_fallbacks(text, library)
@@ -77,6 +79,15 @@ def find_requirements(text: str, library: Library) -> Iterator[Span]:
             else:
                 role = Role.PIN if is_exact and token.lastgroup == "version" else Role.MINIMUM
                 yield Span(start=token.start(), end=token.end(), shape="requirement", role=role, package=package)
+
+
+def find_braces(text: str, library: Library) -> Iterator[Span]:
+    """Several packages in a shell's braces, all at one version: `flashinfer-{cubin,jit-cache}==0.6.13`."""
+    for match in _BRACES.finditer(text):
+        names = [f"{match['stem']}{part.strip()}" for part in match["parts"].split(",")]
+        if all(library.package_of(name) is not None for name in names):
+            start, end = match.span("version")
+            yield Span(start=start, end=end, shape="requirement")
 
 
 def read_reference(text: str, start: int, *, shape: str) -> Span:
@@ -137,7 +148,7 @@ def _specifiers(text: str, position: int) -> Iterator[tuple[str, re.Match[str]]]
     bracket = re.compile(r"\s*\(").match(text, position)
     position = bracket.end() if bracket else position
     while operator := _OPERATOR.match(text, position):
-        token = _TOKEN.match(text, operator.end())
+        token = _TOKEN.match(text, operator.end()) or _quoted_token(text, operator)
         if token is None:
             return
         yield operator[1], token
@@ -145,6 +156,12 @@ def _specifiers(text: str, position: int) -> Iterator[tuple[str, re.Match[str]]]
         if comma is None:
             return
         position = comma.end()
+
+
+def _quoted_token(text: str, operator: re.Match[str]) -> re.Match[str] | None:
+    """The version of `name=="X"`, which a shell reads as `name==X`; with spaces around it would be a comparison."""
+    quoted = _QUOTED.match(text, operator.end()) if operator.group() == operator[1] else None
+    return None if quoted is None else _TOKEN.match(text, quoted.start(1))
 
 
 def _git_ref(match: re.Match[str], offset: int) -> Iterator[Span]:
@@ -157,6 +174,10 @@ def _git_ref(match: re.Match[str], offset: int) -> Iterator[Span]:
         yield Span(start=start, end=end, shape="git-address", role=Role.USE)
 
 
+_BRACES = late(
+    rf"(?<![\w./@-])(?P<stem>[A-Za-z][\w-]*[-_])\{{(?P<parts>[\w-]+(?:,[\w-]+)+)\}}"
+    rf"\s*===?\s*\\?[\"']?(?P<version>{VERSION})"
+)
 _FALLBACK = late(rf"\$\{{(?P<name>\w+):?[-=][\"']?(?P<version>{VERSION})[\"']?\}}")
 _ALTERNATIVE = late(
     rf"(?<![\w-])(?P<name>[A-Za-z_][\w-]*)\s*(?:\|\||\|\s*default\s*\()\s*[\"'](?P<version>{VERSION})[\"']"
@@ -207,7 +228,7 @@ def _home(names: str) -> re.Pattern[str]:
 
 @_cached
 def _ref(names: str) -> re.Pattern[str]:
-    return re.compile(rf"[/:](?:{names})(?:\.git)?/?@(?P<ref>[^\s#&?]+)", re.IGNORECASE)
+    return re.compile(rf"[/:](?:{names})(?:(?:\.git)?/?@|\.git#(?!\w+=))(?P<ref>[^\s#&?:]+)", re.IGNORECASE)
 
 
 @_cached
