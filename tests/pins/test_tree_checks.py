@@ -67,6 +67,16 @@ FAULTS = {
     "a commit": (D, "ARG FLASHINFER_GIT_REF=21ea1d2545f74782b91eb8c08fd503ac4c0743fc\n", [("commit-pin", "warning", 1)]),
     "a wildcard in a RUN": (D, "RUN pip install flashinfer-cubin==0.6.*\n", [("unpinned", "error", 1)]),
     "a quoted wildcard in a RUN": (D, 'RUN pip install "flashinfer-cubin == 0.6.*"\n', [("unpinned", "error", 1)]),
+    "a repository without a ref": (
+        D, "RUN pip install git+https://github.com/flashinfer-ai/flashinfer#subdirectory=python\n", [("unpinned", "error", 1)]),
+    "a named repository without a ref": (
+        "run.sh", "pip install 'flashinfer-python @ git+https://github.com/flashinfer-ai/flashinfer.git'\n", [("unpinned", "error", 1)]),
+    "the version check is off in Python": (
+        "a.py", 'import os\nos.environ["FLASHINFER_DISABLE_VERSION_CHECK"] = "1"\n', [("bypass", "warning", 2)]),
+    "the version check is off by default in Python": (
+        "a.py", 'os.environ.setdefault("FLASHINFER_DISABLE_VERSION_CHECK", "1")\n', [("bypass", "warning", 1)]),
+    "the version check is off in Python's image": (
+        "a.py", 'image.env({"FLASHINFER_DISABLE_VERSION_CHECK": "1"})\n', [("bypass", "warning", 1)]),
     "a stale lock": ("uv.lock", '[[package]]\nname = "flashinfer-python"\nversion = "0.6.12"\n', [("stale-lock", "error", 3)]),
 }  # fmt: skip
 SOUND = {
@@ -82,6 +92,10 @@ SOUND = {
     "a minimum": ("a.sh", "FLASHINFER_MIN_VERSION=0.6.2\n"),
     "platform arguments": (D, "FROM x\nARG TARGETARCH\nRUN echo $TARGETARCH; pip install flashinfer-python==0.6.13\n"),
     "a quoted version": (D, 'RUN pip install flashinfer-cubin=="0.6.13"\n'),
+    "a repository with a ref": (D, "RUN pip install git+https://github.com/flashinfer-ai/flashinfer@v0.6.13\n"),
+    "the check's variable read in Python": (
+        "a.py", ('os.environ["FLASHINFER_DISABLE_VERSION_CHECK"] = "0"\nos.environ.get("FLASHINFER_DISABLE_VERSION_CHECK", "1")\n'
+        'off = os.environ["FLASHINFER_DISABLE_VERSION_CHECK"] == "1"\n')),
     "a fresh lock": ("uv.lock", '[[package]]\nname = "flashinfer-python"\nversion = "0.6.13"\n'),
     "an architecture list": (D, "ARG FLASHINFER_CUDA_ARCH_LIST=9.0.1\n"),
     "a build argument of another package": (W, "jobs:\n  a:\n    run: docker build --build-arg CUDA_VERSION=13.0.2 . # flashinfer\n"),

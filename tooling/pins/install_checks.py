@@ -78,20 +78,28 @@ def _targets(words: list[ShellWord]) -> Iterator[ShellWord]:
 
 
 def _check_word(tree: Tree, source: SourceText, word: str, offset: int) -> Iterator[Finding]:
-    match = re.match(rf"(?P<name>{library_names(tree.library)})(?![\w.-])(?:\[[^\]]*\])?\s*(?P<rest>.*)", word)
+    names = library_names(tree.library)
+    if re.search(rf"git\+\S*[/:](?:{names})(?:\.git)?/?(?=[#?]|$)", word, re.IGNORECASE):
+        yield _unpinned(source, word, offset, "without a ref: any commit may come.", hint="add @ and a release tag")
+        return
+    match = re.match(rf"(?P<name>{names})(?![\w.-])(?:\[[^\]]*\])?\s*(?P<rest>.*)", word)
     if match is None or tree.library.package_of(match["name"]) is None:
         return
     rest = match["rest"].strip()
     is_exact = "==" in rest or rest.startswith("@") or (rest.startswith("=") and not rest.startswith("=<"))
     if is_exact and not _WILDCARD.match(rest):
         return
-    yield Finding(
+    why = "without an exact version: " + ("any release may come." if not rest else "a range is no pin.")
+    yield _unpinned(source, word, offset, why, hint="write it with ==")
+
+
+def _unpinned(source: SourceText, word: str, offset: int, why: str, *, hint: str) -> Finding:
+    return Finding(
         check="unpinned",
         path=source.path,
         line=source.line_and_column(offset)[0],
-        detail=f"`{word}` is installed without an exact version: "
-        + ("any release may come." if not rest else "a range is no pin."),
-        hint="write it with ==",
+        detail=f"`{word}` is installed {why}",
+        hint=hint,
         reason="UNPINNED",
     )
 
@@ -106,13 +114,16 @@ def _check_python(tree: Tree, source: SourceText) -> Iterator[Finding]:
 def _check_bypass(tree: Tree, source: SourceText) -> Iterator[Finding]:
     """A variable that silences the library's own version check: an error where an image or a workflow sets it."""
     in_image = is_dockerfile(source.path)
-    if not (in_image or is_shell(source.path) or is_yaml(source.path)):
+    in_python = is_python(source.path)
+    if not (in_image or in_python or is_shell(source.path) or is_yaml(source.path)):
         return
     plain = blank_comments(source.text)
     for name in tree.library.bypass_variables:
         pattern = (
             rf"(?<![\w${{]){name}[ \t]*[=:][ \t]*[\"']?(?P<value>[\w.]*)|\bENV[ \t]+{name}[ \t]+[\"']?(?P<old>[\w.]*)"
         )
+        if in_python:
+            pattern = rf"(?<!get\()(?<!getenv\()[\"']{name}[\"']\s*(?:\]\s*=(?!=)|[,:])\s*[\"']?(?P<value>\w*)(?P<old>)"
         for match in re.finditer(pattern, plain):
             if (match["value"] or match["old"] or "").lower() in _OFF:
                 continue
