@@ -77,6 +77,8 @@ FAULTS = {
         "a.py", 'os.environ.setdefault("FLASHINFER_DISABLE_VERSION_CHECK", "1")\n', [("bypass", "warning", 1)]),
     "the version check is off in Python's image": (
         "a.py", 'image.env({"FLASHINFER_DISABLE_VERSION_CHECK": "1"})\n', [("bypass", "warning", 1)]),
+    "braces without a version": (D, "RUN pip install flashinfer-{cubin,jit-cache}\n", [("unpinned", "error", 1)]),
+    "braces with a wildcard": (D, "RUN pip install flashinfer-{cubin,jit-cache}==0.6.*\n", [("unpinned", "error", 1)]),
     "a stale lock": ("uv.lock", '[[package]]\nname = "flashinfer-python"\nversion = "0.6.12"\n', [("stale-lock", "error", 3)]),
 }  # fmt: skip
 SOUND = {
@@ -96,6 +98,7 @@ SOUND = {
     "the check's variable read in Python": (
         "a.py", ('os.environ["FLASHINFER_DISABLE_VERSION_CHECK"] = "0"\nos.environ.get("FLASHINFER_DISABLE_VERSION_CHECK", "1")\n'
         'off = os.environ["FLASHINFER_DISABLE_VERSION_CHECK"] == "1"\n')),
+    "braces with a version": (D, "RUN pip install flashinfer-{cubin,jit-cache}==0.6.13\n"),
     "a fresh lock": ("uv.lock", '[[package]]\nname = "flashinfer-python"\nversion = "0.6.13"\n'),
     "an architecture list": (D, "ARG FLASHINFER_CUDA_ARCH_LIST=9.0.1\n"),
     "a build argument of another package": (W, "jobs:\n  a:\n    run: docker build --build-arg CUDA_VERSION=13.0.2 . # flashinfer\n"),

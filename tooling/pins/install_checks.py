@@ -25,6 +25,8 @@ from tooling.pins.texts import SourceText
 _INSTALLERS = frozenset(("pip", "pip3", "uv", "pipx", "conda", "mamba", "micromamba"))
 _VERBS = frozenset(("install", "add", "download", "wheel"))
 _WILDCARD = late(r"={2,3}\s*\\?[\"']?[vV]?\d[\d.]*\.\*")
+_BRACES = late(r"\{([\w-]+),[\w,-]+\}")
+"""A shell's `flashinfer-{cubin,jit-cache}`: what is said of the first of them holds for all."""
 _OFF = frozenset(("", "0", "false", "no", "off"))
 
 
@@ -62,7 +64,8 @@ def _installed_words(text: str) -> Iterator[tuple[str, int]]:
         names = [re.split(r"[/]", word.text)[-1].strip("\"'") for word in words]
         verb = next((index for index, name in enumerate(names) if name in _VERBS), None)
         if verb is not None and _INSTALLERS & set(names[:verb]):
-            yield from ((word.bare, word.inner_start) for word in _targets(words[verb + 1 :]))
+            for word in _targets(words[verb + 1 :]):
+                yield _BRACES.sub(r"\1", word.bare), word.inner_start
         for word in words:
             if word.is_quoted and " install " in word.text:
                 yield from ((inner, word.inner_start + offset) for inner, offset in _installed_words(word.bare))
