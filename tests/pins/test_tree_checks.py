@@ -145,3 +145,9 @@ def test_a_direct_reference_is_an_exact_pin_where_it_names_a_version(address: st
     made = tree(("requirements/more.txt", f"nixl\nflashinfer-python @ {address}\n"))
     assert [item.check for item in check_pins(made)] == expected
     assert [item.check for item in plan_bump(made, Version("0.6.14")).refusals] == expected
+
+
+@pytest.mark.parametrize("line", ["git+https://github.com/flashinfer-ai/flashinfer", "-e git+https://github.com/flashinfer-ai/flashinfer.git#egg=x"])  # fmt: skip
+def test_a_repository_without_a_ref_is_no_exact_pin(line: str) -> None:
+    findings = check_pins(tree(("requirements/more.txt", f"nixl\n{line}\n")))
+    assert [(item.check, item.line) for item in findings] == [("unpinned", 2)]

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from packaging.version import Version
 
 from tooling.findings import Finding, Severity
+from tooling.pins.readers.phrases import has_bare_repository
 from tooling.pins.readers.requirement_lines import has_requirements_name as is_requirements_file
 from tooling.pins.requirements import parse_requirements
 from tooling.pins.scan import Tree
@@ -120,7 +121,8 @@ def _check_exact(tree: Tree) -> Iterator[Finding]:
         if not is_requirements_file(source.path):
             continue
         for line in parse_requirements(source.text, keeps=tree.library.is_named_in):
-            if line.name not in tree.library.packages or line.exact_version is not None or line.requirement is None:
+            is_loose = line.name in tree.library.packages and line.exact_version is None
+            if not is_loose and not has_bare_repository(line.text, tree.library):
                 continue
             if not any(site.path == source.path and line.covers(site.start) for site in held):
                 yield Finding(

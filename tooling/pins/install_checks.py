@@ -13,7 +13,7 @@ from tooling.findings import Finding, Severity
 from tooling.pins.dockerfile_syntax import parse_dockerfile
 from tooling.pins.patterns import late
 from tooling.pins.readers.dockerfile_arg import matches as is_dockerfile
-from tooling.pins.readers.phrases import library_names
+from tooling.pins.readers.phrases import has_bare_repository, library_names
 from tooling.pins.readers.python_source import matches as is_python
 from tooling.pins.readers.shell_text import matches as is_shell
 from tooling.pins.readers.yaml_values import matches as is_yaml
@@ -81,11 +81,10 @@ def _targets(words: list[ShellWord]) -> Iterator[ShellWord]:
 
 
 def _check_word(tree: Tree, source: SourceText, word: str, offset: int) -> Iterator[Finding]:
-    names = library_names(tree.library)
-    if re.search(rf"git\+\S*[/:](?:{names})(?:\.git)?/?(?=[#?]|$)", word, re.IGNORECASE):
+    if has_bare_repository(word, tree.library):
         yield _unpinned(source, word, offset, "without a ref: any commit may come.", hint="add @ and a release tag")
         return
-    match = re.match(rf"(?P<name>{names})(?![\w.-])(?:\[[^\]]*\])?\s*(?P<rest>.*)", word)
+    match = re.match(rf"(?P<name>{library_names(tree.library)})(?![\w.-])(?:\[[^\]]*\])?\s*(?P<rest>.*)", word)
     if match is None or tree.library.package_of(match["name"]) is None:
         return
     rest = match["rest"].strip()

@@ -143,6 +143,11 @@ def find_images(text: str, library: Library) -> Iterator[Span]:
         yield Span(start=match.start(group), end=match.end(group), shape="image-tag", role=role)
 
 
+def has_bare_repository(text: str, library: Library) -> bool:
+    """True if pip is given the library's repository without a ref: it takes whatever the default branch is then."""
+    return _bare(library).search(text) is not None
+
+
 def _specifiers(text: str, position: int) -> Iterator[tuple[str, re.Match[str]]]:
     """Operator and token of each specifier of the list that begins there (PEP 508; the brackets are optional)."""
     bracket = re.compile(r"\s*\(").match(text, position)
@@ -229,6 +234,11 @@ def _home(names: str) -> re.Pattern[str]:
 @_cached
 def _ref(names: str) -> re.Pattern[str]:
     return re.compile(rf"[/:](?:{names})(?:(?:\.git)?/?@|\.git#(?!\w+=))(?P<ref>[^\s#&?:]+)", re.IGNORECASE)
+
+
+@_cached
+def _bare(names: str) -> re.Pattern[str]:
+    return re.compile(rf"git\+\S*[/:](?:{names})(?:\.git)?/?(?=[#?\s]|$)", re.IGNORECASE)
 
 
 @_cached
