@@ -40,3 +40,13 @@ def test_a_finding_from_an_older_record_has_no_hint_and_no_reason() -> None:
     value = {"check": "c", "severity": "note", "path": None, "line": None, "detail": "d"}
     assert Finding.from_json(value) == Finding(check="c", detail="d", severity=Severity.NOTE)
     assert Finding.from_json(Finding.from_json(value).as_json()) == Finding.from_json(value)
+
+
+SECRET = "pip install https://u:hunter2@h.example/x.whl?token=hunter2&ref=v0.6.13&hunter2"
+
+
+def test_a_finding_hides_the_secrets_of_addresses() -> None:
+    finding = Finding(check="unpinned", detail=SECRET, hint="see https://hunter2@h.example/?k=hunter2")
+    assert "hunter2" not in f"{finding} {finding.as_json()} {render_annotation(finding)}"
+    assert "https://****@h.example/x.whl?token=****&ref=v0.6.13&****" in finding.detail
+    assert Finding.from_json(finding.as_json()) == finding

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from tooling.redaction import redact_text
+
 
 class Severity(StrEnum):
     """How a finding counts: an error fails or refuses, a warning is shown, a note informs."""
@@ -20,6 +22,7 @@ class Finding:
     """One fact, with the check that saw it and where.
 
     `path` is relative to the root, with forward slashes; `line` counts from 1; `reason` is a short upper-case word.
+    Secrets of addresses that stand in `detail` or `hint` are hidden: findings quote files, and they are recorded.
     """
 
     check: str
@@ -29,6 +32,10 @@ class Finding:
     line: int | None = None
     hint: str = ""
     reason: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "detail", redact_text(self.detail))
+        object.__setattr__(self, "hint", redact_text(self.hint))
 
     def as_json(self) -> dict[str, object]:
         return {

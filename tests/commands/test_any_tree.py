@@ -132,6 +132,25 @@ def test_only_these_paths_move(tree: Path, place: str) -> None:
     assert [path for path in before if before[path] != after[path]] == ["docker/Dockerfile.nightly"]
 
 
+@pytest.mark.parametrize("place", ["docker", "docker/Dockerfile.nightly", "docker/Dockerfile.nightly:2"])
+def test_an_absolute_place_inside_the_root_is_taken(tree: Path, place: str) -> None:
+    before = snapshot(tree)
+    assert cli.main(["--root", str(tree), "bump", "0.6.4", "--offline", "--only", str(tree / place)]) == 0
+    after = snapshot(tree)
+    assert [path for path in before if before[path] != after[path]] == ["docker/Dockerfile.nightly"]
+
+
+@pytest.mark.parametrize("place", [".", "./", "ROOT"])
+def test_the_root_itself_is_every_place(tree: Path, place: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, report = run(tree, capsys, "bump", "0.6.4", "--offline", "--only", place.replace("ROOT", str(tree)))
+    assert (code, checks(report, "warning")) == (0, [])
+    assert run(tree, capsys, "sites")[1]["version"] == "0.6.4"
+
+
+def test_an_empty_place_is_no_place(tree: Path) -> None:
+    assert cli.main(["--root", str(tree), "bump", "0.6.4", "--offline", "--only", ""]) == 2
+
+
 def test_a_place_without_a_pin_is_a_bad_argument(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, report = run(tree, capsys, "bump", "0.6.4", "--offline", "--only", "docker", "src/nothing.py")
     assert code == 2
@@ -280,3 +299,27 @@ def test_a_tree_that_git_tracks_is_read_as_git_sees_it(tree: Path, capsys: pytes
     commit_all(tree, "x")
     _, report = run(tree, capsys, "sites")
     assert report["status"] == "agree"
+
+
+def test_dotted_folders_are_read_with_and_without_git(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tree, ".github/workflows/w.yml", "env:\n  FLASHINFER_VERSION: 0.6.3\n")
+    _, without = run(tree, capsys, "sites")
+    commit_all(tree, "pins")
+    _, with_git = run(tree, capsys, "sites")
+    assert without["sites"] == with_git["sites"]
+    assert ".github/workflows/w.yml" in str(without["sites"])
+
+
+def test_no_secret_of_an_address_is_shown_or_recorded(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    secret = "https://u:hunter2@h.example/flashinfer.whl?token=hunter2"
+    write(tree, "requirements/cuda.txt", f"flashinfer-python @ {secret}\nflashinfer-cubin==0.6.3\n# {secret}\n")
+    write(tree, "docker/Dockerfile", f"RUN pip install flashinfer-cubin==0.6.3 --find-links {secret}\n")
+    for command in (["check"], ["bump", "0.6.4", "--offline", "--dry-run"], ["sites"], ["--json", "check"]):
+        cli.main(["--root", str(tree), *command])
+    write(tree, "requirements/cuda.txt", f"flashinfer-cubin==0.6.3\n# {secret}\n")
+    cli.main(["--root", str(tree), "bump", "0.6.4", "--offline", "--dry-run"])
+    shown = "".join(capsys.readouterr())
+    assert "flashinfer.whl?token=****" in shown
+    recorded = [path.read_text() for path in (tree / "evidence").rglob("*") if path.is_file()]
+    assert recorded
+    assert "hunter2" not in "".join([shown, *recorded])

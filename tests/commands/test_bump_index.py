@@ -115,6 +115,18 @@ def test_a_release_whose_cubin_left_is_refused_with_both_ways_on(tree: Path, bum
     assert own.log == []
 
 
+@pytest.mark.parametrize(
+    "words", [["bump", "0.6.14"], ["bump", "0.6.12", "--offline"], ["bump", "--latest"], ["outdated"]]
+)
+def test_drop_cubin_without_a_release_toml_is_refused(tree: Path, words: list[str], bump: Callable[..., dict]) -> None:
+    (tree / "release.toml").unlink()
+    before = snapshot(tree)
+    report = bump(*words[1:], "--drop-cubin", command=words[0])
+    assert (report["exit"], findings(report)) == (4, [("choice", "requirements/cuda.txt", 3)])
+    assert "`init`" in report["findings"][0]["hint"]
+    assert snapshot(tree) == before
+
+
 def test_drop_cubin_takes_the_pin_out_and_release_toml_remembers(tree: Path, bump: Callable[..., dict]) -> None:
     report = bump("0.6.14", "--drop-cubin")
     assert (report["status"], report["dropped"]) == ("moved", ["flashinfer-cubin"])
@@ -380,14 +392,6 @@ def test_a_cubin_pin_outside_of_requirements_is_not_dropped(tree: Path, bump: Ca
     assert snapshot(tree) == before
 
 
-def test_a_tree_without_settings_drops_without_a_note(tree: Path, bump: Callable[..., dict]) -> None:
-    (tree / "release.toml").unlink()
-    report = bump("0.6.14", "--drop-cubin")
-    assert report["dropped"] == ["flashinfer-cubin"]
-    assert not (tree / "release.toml").exists()
-    assert findings(bump("0.6.13", "--restore-cubin")) == [("choice", "release.toml", None)]
-
-
 class TestJitCache:
     RUN = "RUN pip install flashinfer-jit-cache==${FLASHINFER_VERSION} --index-url https://x.invalid/whl/cu130\n"
 
@@ -471,6 +475,31 @@ class TestOutdated:
         report = bump("--drop-cubin", command="outdated")
         assert (report["status"], report["exit"], report["reachable"]) == ("outdated", 4, "0.6.14")
         assert findings(report) == [("outdated", "versions.json", None)]
+
+    def test_the_hint_is_the_bump_that_was_asked_about(self, bump: Callable[..., dict]) -> None:
+        report = bump("--drop-cubin", "--with-companions", command="outdated")
+        assert report["findings"][0]["hint"] == "bump 0.7.4 --drop-cubin --with-companions"
+
+    @pytest.mark.parametrize(
+        "text", ["", "flashinfer-python==0.6.12\nflashinfer-cubin==0.6.13\n"], ids=["none", "drift"]
+    )
+    def test_pins_that_do_not_agree_are_exit_4_with_what_check_says(self, tree: Path, text: str, bump: Callable[..., dict]) -> None:  # fmt: skip
+        write(tree, "requirements/cuda.txt", text)
+        report, checked = bump(command="outdated"), bump(command="check")
+        assert (report["status"], report["exit"]) == ("refused", 4)
+        assert [item for item in checked["findings"] if item in report["findings"]] == report["findings"]
+
+    def test_a_tree_without_pins_is_exit_4(self, tree: Path, bump: Callable[..., dict]) -> None:
+        for path in (
+            "release.toml",
+            "versions.json",
+            "requirements/cuda.txt",
+            "docker/Dockerfile",
+            "docker/Dockerfile.nightly_torch",
+        ):
+            (tree / path).unlink()
+        report = bump(command="outdated")
+        assert (report["exit"], findings(report)) == (4, [("no-pins", None, None)])
 
     def test_a_pin_that_was_withdrawn_is_exit_4(self, bump: Callable[..., dict], public: LocalIndex) -> None:
         for file in public.files:

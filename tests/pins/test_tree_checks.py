@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from packaging.version import Version
 
 from tests.pins.readers.tables import library
 from tooling.findings import Severity
+from tooling.pins.drift import check_pins
 from tooling.pins.install_checks import check_installs
 from tooling.pins.leftovers import check_leftovers, check_locks
 from tooling.pins.override_checks import check_overrides
+from tooling.pins.plan import plan_bump
 from tooling.pins.scan import Tree, scan
 from tooling.pins.settings import Settings
 from tooling.pins.texts import SourceText
@@ -62,6 +65,20 @@ FAULTS = {
         D, "FROM x\nENV KERNELS_VERSION=0.6.13\nRUN pip install flashinfer-python==0.6.13\n", [("unknown-variable", "error", 2)]),
     "a prefixed variable": ("a.sh", "EXPECTED_FLASHINFER_VERSION=0.6.8\n", [("unknown-variable", "error", 1)]),
     "a commit": (D, "ARG FLASHINFER_GIT_REF=21ea1d2545f74782b91eb8c08fd503ac4c0743fc\n", [("commit-pin", "warning", 1)]),
+    "a wildcard in a RUN": (D, "RUN pip install flashinfer-cubin==0.6.*\n", [("unpinned", "error", 1)]),
+    "a quoted wildcard in a RUN": (D, 'RUN pip install "flashinfer-cubin == 0.6.*"\n', [("unpinned", "error", 1)]),
+    "a repository without a ref": (
+        D, "RUN pip install git+https://github.com/flashinfer-ai/flashinfer#subdirectory=python\n", [("unpinned", "error", 1)]),
+    "a named repository without a ref": (
+        "run.sh", "pip install 'flashinfer-python @ git+https://github.com/flashinfer-ai/flashinfer.git'\n", [("unpinned", "error", 1)]),
+    "the version check is off in Python": (
+        "a.py", 'import os\nos.environ["FLASHINFER_DISABLE_VERSION_CHECK"] = "1"\n', [("bypass", "warning", 2)]),
+    "the version check is off by default in Python": (
+        "a.py", 'os.environ.setdefault("FLASHINFER_DISABLE_VERSION_CHECK", "1")\n', [("bypass", "warning", 1)]),
+    "the version check is off in Python's image": (
+        "a.py", 'image.env({"FLASHINFER_DISABLE_VERSION_CHECK": "1"})\n', [("bypass", "warning", 1)]),
+    "braces without a version": (D, "RUN pip install flashinfer-{cubin,jit-cache}\n", [("unpinned", "error", 1)]),
+    "braces with a wildcard": (D, "RUN pip install flashinfer-{cubin,jit-cache}==0.6.*\n", [("unpinned", "error", 1)]),
     "a stale lock": ("uv.lock", '[[package]]\nname = "flashinfer-python"\nversion = "0.6.12"\n', [("stale-lock", "error", 3)]),
 }  # fmt: skip
 SOUND = {
@@ -76,6 +93,12 @@ SOUND = {
         D, "FROM x\nARG TORCHCODEC_VERSION=0.6.13\nRUN pip install flashinfer-python==0.6.13 torchcodec==${TORCHCODEC_VERSION}\n"),
     "a minimum": ("a.sh", "FLASHINFER_MIN_VERSION=0.6.2\n"),
     "platform arguments": (D, "FROM x\nARG TARGETARCH\nRUN echo $TARGETARCH; pip install flashinfer-python==0.6.13\n"),
+    "a quoted version": (D, 'RUN pip install flashinfer-cubin=="0.6.13"\n'),
+    "a repository with a ref": (D, "RUN pip install git+https://github.com/flashinfer-ai/flashinfer@v0.6.13\n"),
+    "the check's variable read in Python": (
+        "a.py", ('os.environ["FLASHINFER_DISABLE_VERSION_CHECK"] = "0"\nos.environ.get("FLASHINFER_DISABLE_VERSION_CHECK", "1")\n'
+        'off = os.environ["FLASHINFER_DISABLE_VERSION_CHECK"] == "1"\n')),
+    "braces with a version": (D, "RUN pip install flashinfer-{cubin,jit-cache}==0.6.13\n"),
     "a fresh lock": ("uv.lock", '[[package]]\nname = "flashinfer-python"\nversion = "0.6.13"\n'),
     "an architecture list": (D, "ARG FLASHINFER_CUDA_ARCH_LIST=9.0.1\n"),
     "a build argument of another package": (W, "jobs:\n  a:\n    run: docker build --build-arg CUDA_VERSION=13.0.2 . # flashinfer\n"),
@@ -108,3 +131,23 @@ def test_a_suspect_is_a_warning_where_a_bump_asks() -> None:
 
 def test_an_alias_is_no_suspect() -> None:
     assert all_checks(tree((D, "ENV FI_VER=0.6.13\n"), aliases=("FI_VER",))) == []
+
+
+REFERENCES = {
+    "a tag": ("git+https://github.com/flashinfer-ai/flashinfer.git@v0.6.13", []),
+    "a wheel": ("https://h.example/flashinfer_python-0.6.13-py3-none-any.whl", []),
+    "a branch": ("git+https://github.com/flashinfer-ai/flashinfer.git@main", ["unpinned"]),
+}
+
+
+@pytest.mark.parametrize(("address", "expected"), REFERENCES.values(), ids=REFERENCES)
+def test_a_direct_reference_is_an_exact_pin_where_it_names_a_version(address: str, expected: list[str]) -> None:
+    made = tree(("requirements/more.txt", f"nixl\nflashinfer-python @ {address}\n"))
+    assert [item.check for item in check_pins(made)] == expected
+    assert [item.check for item in plan_bump(made, Version("0.6.14")).refusals] == expected
+
+
+@pytest.mark.parametrize("line", ["git+https://github.com/flashinfer-ai/flashinfer", "-e git+https://github.com/flashinfer-ai/flashinfer.git#egg=x"])  # fmt: skip
+def test_a_repository_without_a_ref_is_no_exact_pin(line: str) -> None:
+    findings = check_pins(tree(("requirements/more.txt", f"nixl\n{line}\n")))
+    assert [(item.check, item.line) for item in findings] == [("unpinned", 2)]

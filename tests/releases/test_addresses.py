@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tooling.errors import InputError
+from tooling.redaction import redact_text
 from tooling.releases.addresses import (
     AddressRole,
     find_auth,
     parse_address,
-    redact_text,
     redact_url,
     same_address,
     url_origin,

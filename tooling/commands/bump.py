@@ -22,6 +22,7 @@ from __future__ import annotations
 import argparse
 from contextlib import nullcontext
 from dataclasses import replace
+from pathlib import Path
 
 from packaging.version import Version
 
@@ -102,7 +103,7 @@ def _bump(args: argparse.Namespace, to: Version | None, terminal: Terminal) -> t
     """Heal, load, plan, ask, say, apply, load again."""
     healed = None if args.dry_run else heal(args.root)
     whole = load_tree(args.root, load_library())
-    tree = restrict(whole, args.only)
+    tree = restrict(whole, [_seen_from(args.root, place) for place in args.only])
     outcome = _with_leftovers(whole, tree, _with_row(args, settle(args, tree, to)))
     report = bump_report.make_report(args, outcome, healed)
     bump_report.say(terminal, outcome, report)
@@ -110,6 +111,15 @@ def _bump(args: argparse.Namespace, to: Version | None, terminal: Terminal) -> t
         prepare_folder(evidence_folder(args))
         report = _apply(args, outcome.plan, report, terminal)
     return report, whole.versions_file
+
+
+def _seen_from(root: Path, place: str) -> str:
+    """A place of `--only` as the tree's own paths are written; one that is not below the root stays as it is."""
+    path = Path(place)
+    for base in (root.absolute(), root.resolve()):
+        if path.is_absolute() and path.is_relative_to(base):
+            return path.relative_to(base).as_posix()
+    return place
 
 
 def _with_row(args: argparse.Namespace, outcome: Outcome) -> Outcome:

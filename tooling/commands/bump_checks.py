@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from packaging.version import Version
 
@@ -13,6 +13,7 @@ from tooling.findings import Finding, has_errors
 from tooling.pins.plan import BumpPlan, plan_bump
 from tooling.pins.refusals import check_target
 from tooling.pins.scan import Tree
+from tooling.pins.settings import FILE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +37,12 @@ def add_release_arguments(parser: argparse.ArgumentParser) -> None:
     companions.add_argument("--with-companions", action="store_true", help="move them in the same transaction")
     companions.add_argument("--keep-companions", action="store_true", help="leave them as they are")
     parser.add_argument("--allow-fresh", action="store_true", help="take a release that is younger than the cooldown")
+
+
+def release_flags(args: argparse.Namespace) -> list[str]:
+    """The options of `add_release_arguments` that were given, as they are typed."""
+    names = ("add_index", "drop_cubin", "restore_cubin", "skip_jit_cache", "with_companions", "keep_companions")
+    return [f"--{name.replace('_', '-')}" for name in (*names, "allow_fresh") if getattr(args, name)]
 
 
 def check_arguments(args: argparse.Namespace) -> None:
@@ -75,6 +82,7 @@ def settle(args: argparse.Namespace, tree: Tree, to: Version | None) -> Outcome:
 def plan_checked(args: argparse.Namespace, tree: Tree, to: Version) -> tuple[BumpPlan, list[Finding]]:
     """The plan, and what forbids it without asking anybody."""
     plan = plan_bump(tree, to, from_any=args.from_any)
+    plan = replace(plan, refusals=(*plan.refusals, *_check_memory(args, tree)))
     findings = [*tree.unread, *plan.refusals]
     if not has_errors(findings):
         is_there = not plan.edits
@@ -85,6 +93,27 @@ def plan_checked(args: argparse.Namespace, tree: Tree, to: Version) -> tuple[Bum
             allow_blocked=args.allow_blocked or is_there,
         )
     return plan, findings
+
+
+def _check_memory(args: argparse.Namespace, tree: Tree) -> list[Finding]:
+    """A pin that is dropped is remembered in release.toml; without one, it would be lost for good."""
+    if tree.settings.is_configured or not args.drop_cubin:
+        return []
+    from tooling.releases.own_index import droppable  # noqa: PLC0415  # start-up counts
+
+    lost = [site for site in tree.pins if site.package in droppable(tree)]
+    if not lost:
+        return []
+    return [
+        Finding(
+            check="choice",
+            path=lost[0].path,
+            line=lost[0].line,
+            detail=f"there is no {FILE} to remember what --drop-cubin takes out, so the pin would be lost for good.",
+            hint="run `init` first, which writes one",
+            reason="NO_MEMORY",
+        )
+    ]
 
 
 def unchecked(args: argparse.Namespace, plan: BumpPlan) -> list[str]:

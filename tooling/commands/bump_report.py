@@ -16,7 +16,7 @@ from tooling.errors import ExitCode, ToolingError
 from tooling.findings import Finding, Severity, has_errors
 from tooling.pins.plan import BumpPlan, Move
 from tooling.pins.texts import render_diff
-from tooling.releases.addresses import redact_text
+from tooling.redaction import redact_text
 
 _NO_FIELDS: Mapping[str, object] = {"from": None, "to": None, "healed": None, "sites": [], "unchecked": []}
 

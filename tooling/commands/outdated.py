@@ -1,7 +1,7 @@
 """Say whether a newer release could be taken, and what stands in the way of newer ones. For a scheduled job.
 
-Exit code 0: the pin is the newest that can be installed. Exit code 4: a newer one can, or the pinned one was withdrawn.
-Nothing is written. The flags say what a bump would be allowed to do.
+Exit code 0: the pin is the newest that can be installed. Exit code 4: a newer one can, or the pinned one was withdrawn,
+or the pins do not agree. Nothing is written. The flags say what a bump would be allowed to do.
 
 Examples:
   tooling outdated                                     may the pin move as things are?
@@ -16,14 +16,15 @@ from collections.abc import Sequence
 
 from packaging.version import Version
 
-from tooling.commands.bump_checks import Outcome, add_release_arguments, settle
+from tooling.commands.bump_checks import Outcome, add_release_arguments, release_flags, settle
 from tooling.commands.report import Report
 from tooling.commands.terminal import Terminal
 from tooling.edges.files.reading import check_root
 from tooling.edges.files.tree import load_tree
 from tooling.edges.packaged_data import load_library
-from tooling.errors import ExitCode, InputError
+from tooling.errors import ExitCode
 from tooling.findings import Finding, Severity, has_errors
+from tooling.pins.drift import check_pins
 from tooling.pins.scan import Tree
 
 
@@ -37,10 +38,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, terminal: Terminal) -> Report:
     args.root = check_root(args.root)
     tree = load_tree(args.root, load_library())
-    if tree.truth is None:
-        raise InputError("the pins do not hold one version, so nothing can be compared", hint="run `check`")
+    problems = [item for item in check_pins(tree) if item.severity is Severity.ERROR]
+    if tree.truth is None or problems:
+        return _refuse(tree, problems, terminal)
     outcome = settle(args, tree, None)
-    findings = [*_withdrawn(args, tree), *_findings(tree, outcome)]
+    findings = [*_withdrawn(args, tree), *_findings(args, tree, outcome)]
     terminal.say(_summary(tree, outcome))
     for line in outcome.lines:
         terminal.say(f"  {line}")
@@ -55,7 +57,19 @@ def run(args: argparse.Namespace, terminal: Terminal) -> Report:
     )
 
 
-def _findings(tree: Tree, outcome: Outcome) -> Sequence[Finding]:
+def _refuse(tree: Tree, problems: Sequence[Finding], terminal: Terminal) -> Report:
+    """What `check` says of the pins: where they do not hold one version, there is nothing to compare."""
+    terminal.say_findings(problems)
+    return Report(
+        command="outdated",
+        status="refused",
+        exit_code=ExitCode.FINDINGS,
+        findings=tuple(problems),
+        fields={"current": None if tree.truth is None else str(tree.truth), "reachable": None},
+    )
+
+
+def _findings(args: argparse.Namespace, tree: Tree, outcome: Outcome) -> Sequence[Finding]:
     """`outdated` if a bump could go further than the pin; what the outcome found, without its errors, stays."""
     if has_errors(outcome.findings):
         return outcome.findings
@@ -65,7 +79,7 @@ def _findings(tree: Tree, outcome: Outcome) -> Sequence[Finding]:
         check="outdated",
         path=tree.versions_file,
         detail=f"{tree.library.name} {outcome.plan.to} can be taken, and the pin is {tree.truth}.",
-        hint=f"bump {outcome.plan.to}",
+        hint=" ".join(["bump", str(outcome.plan.to), *release_flags(args)]),
         reason="OUTDATED",
     )
     return [behind, *outcome.findings]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tooling.errors import EdgeError
-from tooling.releases.addresses import redact_text
+from tooling.redaction import redact_text
 
 LOCAL_TIMEOUT_S = 10
 """Bound for questions that the client answers by itself (its version, bake's evaluation): 0.2 s on a quiet machine."""

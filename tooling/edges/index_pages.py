@@ -13,7 +13,8 @@ from urllib.parse import unquote, urlsplit
 from packaging.utils import canonicalize_name
 
 from tooling.errors import EdgeError
-from tooling.releases.addresses import AddressRole, redact_text, split_credentials
+from tooling.redaction import redact_text
+from tooling.releases.addresses import AddressRole, split_credentials
 from tooling.releases.files import ProjectFiles, ReleaseFile, parse_file_name
 
 if TYPE_CHECKING:

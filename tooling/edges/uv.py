@@ -15,7 +15,8 @@ from urllib.parse import quote, urlsplit
 from tooling.edges.environment import load_environment
 from tooling.edges.pip_config import IndexSettings
 from tooling.errors import EdgeError
-from tooling.releases.addresses import IndexAddress, redact_text
+from tooling.redaction import redact_text
+from tooling.releases.addresses import IndexAddress
 from tooling.releases.resolution import Resolution, parse_conflict, parse_resolved
 from tooling.releases.targets import Target
 

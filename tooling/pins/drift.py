@@ -8,11 +8,12 @@ from collections.abc import Iterable, Iterator
 from packaging.version import Version
 
 from tooling.findings import Finding, Severity
+from tooling.pins.readers.phrases import has_bare_repository
 from tooling.pins.readers.requirement_lines import has_requirements_name as is_requirements_file
 from tooling.pins.requirements import parse_requirements
 from tooling.pins.scan import Tree
 from tooling.pins.settings import RequiredSite
-from tooling.pins.sites import PinSite, is_plain_spelling, same_release
+from tooling.pins.sites import PinSite, Role, is_plain_spelling, same_release
 
 
 def check_pins(tree: Tree) -> list[Finding]:
@@ -114,11 +115,16 @@ def _check_listed(tree: Tree) -> Iterator[Finding]:
 
 
 def _check_exact(tree: Tree) -> Iterator[Finding]:
+    """Requirements on the library without `==`, and without a direct reference that names a version."""
+    held = [site for site in tree.sites if site.role in {Role.PIN, Role.LOCK}]
     for source in tree.texts:
         if not is_requirements_file(source.path):
             continue
         for line in parse_requirements(source.text, keeps=tree.library.is_named_in):
-            if line.name in tree.library.packages and line.exact_version is None and line.requirement is not None:
+            is_loose = line.name in tree.library.packages and line.exact_version is None
+            if not is_loose and not has_bare_repository(line.text, tree.library):
+                continue
+            if not any(site.path == source.path and line.covers(site.start) for site in held):
                 yield Finding(
                     check="unpinned",
                     path=source.path,

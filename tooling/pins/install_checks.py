@@ -11,8 +11,9 @@ from packaging.utils import canonicalize_name
 
 from tooling.findings import Finding, Severity
 from tooling.pins.dockerfile_syntax import parse_dockerfile
+from tooling.pins.patterns import late
 from tooling.pins.readers.dockerfile_arg import matches as is_dockerfile
-from tooling.pins.readers.phrases import library_names
+from tooling.pins.readers.phrases import has_bare_repository, library_names
 from tooling.pins.readers.python_source import matches as is_python
 from tooling.pins.readers.shell_text import matches as is_shell
 from tooling.pins.readers.yaml_values import matches as is_yaml
@@ -23,6 +24,9 @@ from tooling.pins.texts import SourceText
 
 _INSTALLERS = frozenset(("pip", "pip3", "uv", "pipx", "conda", "mamba", "micromamba"))
 _VERBS = frozenset(("install", "add", "download", "wheel"))
+_WILDCARD = late(r"={2,3}\s*\\?[\"']?[vV]?\d[\d.]*\.\*")
+_BRACES = late(r"\{([\w-]+),[\w,-]+\}")
+"""A shell's `flashinfer-{cubin,jit-cache}`: what is said of the first of them holds for all."""
 _OFF = frozenset(("", "0", "false", "no", "off"))
 
 
@@ -60,7 +64,8 @@ def _installed_words(text: str) -> Iterator[tuple[str, int]]:
         names = [re.split(r"[/]", word.text)[-1].strip("\"'") for word in words]
         verb = next((index for index, name in enumerate(names) if name in _VERBS), None)
         if verb is not None and _INSTALLERS & set(names[:verb]):
-            yield from ((word.bare, word.inner_start) for word in _targets(words[verb + 1 :]))
+            for word in _targets(words[verb + 1 :]):
+                yield _BRACES.sub(r"\1", word.bare), word.inner_start
         for word in words:
             if word.is_quoted and " install " in word.text:
                 yield from ((inner, word.inner_start + offset) for inner, offset in _installed_words(word.bare))
@@ -76,19 +81,27 @@ def _targets(words: list[ShellWord]) -> Iterator[ShellWord]:
 
 
 def _check_word(tree: Tree, source: SourceText, word: str, offset: int) -> Iterator[Finding]:
+    if has_bare_repository(word, tree.library):
+        yield _unpinned(source, word, offset, "without a ref: any commit may come.", hint="add @ and a release tag")
+        return
     match = re.match(rf"(?P<name>{library_names(tree.library)})(?![\w.-])(?:\[[^\]]*\])?\s*(?P<rest>.*)", word)
     if match is None or tree.library.package_of(match["name"]) is None:
         return
     rest = match["rest"].strip()
-    if "==" in rest or rest.startswith("@") or (rest.startswith("=") and not rest.startswith("=<")):
+    is_exact = "==" in rest or rest.startswith("@") or (rest.startswith("=") and not rest.startswith("=<"))
+    if is_exact and not _WILDCARD.match(rest):
         return
-    yield Finding(
+    why = "without an exact version: " + ("any release may come." if not rest else "a range is no pin.")
+    yield _unpinned(source, word, offset, why, hint="write it with ==")
+
+
+def _unpinned(source: SourceText, word: str, offset: int, why: str, *, hint: str) -> Finding:
+    return Finding(
         check="unpinned",
         path=source.path,
         line=source.line_and_column(offset)[0],
-        detail=f"`{word}` is installed without an exact version: "
-        + ("any release may come." if not rest else "a range is no pin."),
-        hint="write it with ==",
+        detail=f"`{word}` is installed {why}",
+        hint=hint,
         reason="UNPINNED",
     )
 
@@ -103,13 +116,16 @@ def _check_python(tree: Tree, source: SourceText) -> Iterator[Finding]:
 def _check_bypass(tree: Tree, source: SourceText) -> Iterator[Finding]:
     """A variable that silences the library's own version check: an error where an image or a workflow sets it."""
     in_image = is_dockerfile(source.path)
-    if not (in_image or is_shell(source.path) or is_yaml(source.path)):
+    in_python = is_python(source.path)
+    if not (in_image or in_python or is_shell(source.path) or is_yaml(source.path)):
         return
     plain = blank_comments(source.text)
     for name in tree.library.bypass_variables:
         pattern = (
             rf"(?<![\w${{]){name}[ \t]*[=:][ \t]*[\"']?(?P<value>[\w.]*)|\bENV[ \t]+{name}[ \t]+[\"']?(?P<old>[\w.]*)"
         )
+        if in_python:
+            pattern = rf"(?<!get\()(?<!getenv\()[\"']{name}[\"']\s*(?:\]\s*=(?!=)|[,:])\s*[\"']?(?P<value>\w*)(?P<old>)"
         for match in re.finditer(pattern, plain):
             if (match["value"] or match["old"] or "").lower() in _OFF:
                 continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
@@ -47,7 +48,7 @@ class Library:
         return normalised if normalised in self.packages else None
 
     def names_version(self, variable: str) -> bool:
-        """True if a variable of that name holds this library's version; case and `-` or `_` do not count."""
+        """True if a variable of that name holds this library's version; case, camelCase and `-` or `_` do not count."""
         return _constant_case(variable) in self.variable_aliases
 
     def may_name_version(self, variable: str) -> bool:
@@ -73,8 +74,10 @@ class Library:
         return replace(self, variable_aliases=tuple(aliases), declared_aliases=tuple(declared))
 
 
+@lru_cache(maxsize=4096)
 def _constant_case(name: str) -> str:
-    return name.upper().replace("-", "_").replace(".", "_")
+    """`FLASHINFER_VERSION` of `flashinfer-version`, `flashinfer.version` and `flashinferVersion`."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).upper().replace("-", "_").replace(".", "_")
 
 
 def _is_version(text: str) -> bool:

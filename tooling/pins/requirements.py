@@ -42,6 +42,10 @@ class RequirementLine:
         exact = specifier.operator in {"==", "==="} and not specifier.version.endswith(".*")
         return specifier.version if exact else None
 
+    def covers(self, offset: int) -> bool:
+        """True if that character of the file is the line's."""
+        return self.offset <= offset < self.offset + len(self.text)
+
     @property
     def is_option(self) -> bool:
         return self.text.startswith("-")

@@ -17,7 +17,7 @@ from tooling.pins.sites import PinSite, Role
 def restrict(tree: Tree, only: Sequence[str]) -> Tree:
     """The tree with no other pins than those; its truth is the one version that they share.
 
-    A place is a file, a folder, a pattern such as `docker/*`, or `FILE:LINE`.
+    A place is a file, a folder (`.` is all), a pattern such as `docker/*`, or `FILE:LINE`, seen from the root.
 
     Raises:
         InputError: a place at which no pin stands.
@@ -66,4 +66,4 @@ def _stands_at(site: PinSite, place: str) -> bool:
 
 def _covers(path: str, place: str) -> bool:
     plain = place.removeprefix("./").rstrip("/")
-    return path == plain or path.startswith(f"{plain}/") or fnmatch(path, plain)
+    return place.rstrip("/") == "." or path == plain or path.startswith(f"{plain}/") or fnmatch(path, plain)

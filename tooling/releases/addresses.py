@@ -9,10 +9,9 @@ from enum import StrEnum
 from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
 from tooling.errors import InputError
+from tooling.redaction import HIDDEN, redact_text
 
-_USERINFO = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)[^\s/?#@]*(?:@[^\s/?#@]*)*@")
 _SECRET_SEGMENT = re.compile(r"(?=[^/]*[0-9])(?=[^/]*[A-Za-z])[A-Za-z0-9_-]{20,}")
-_HIDDEN = "****"
 
 
 class AddressRole(StrEnum):
@@ -100,15 +99,10 @@ def redact_url(url: str) -> str:
         return url.rpartition("@")[2]
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]
-    path = "/".join(_HIDDEN if _SECRET_SEGMENT.fullmatch(segment) else segment for segment in parts.path.split("/"))
+    path = "/".join(HIDDEN if _SECRET_SEGMENT.fullmatch(segment) else segment for segment in parts.path.split("/"))
     if parts.scheme == "file":
         path = parts.path
-    return urlunsplit((parts.scheme, host, path, _HIDDEN if parts.query else "", ""))
-
-
-def redact_text(text: str) -> str:
-    """Any text with the credentials of the URLs in it hidden."""
-    return _USERINFO.sub(rf"\g<scheme>{_HIDDEN}@", text)
+    return urlunsplit((parts.scheme, host, path, HIDDEN if parts.query else "", ""))
 
 
 def same_address(one: str, other: str) -> bool:
@@ -127,7 +121,7 @@ def _no_address(text: str, role: AddressRole) -> InputError:
 def _shown(text: str) -> str:
     """A wrong address without all that stands before its last @: nobody can tell where a password ends in it."""
     _, found, rest = text.rpartition("@")
-    return f"{_HIDDEN}@{rest}" if found else redact_text(text)
+    return f"{HIDDEN}@{rest}" if found else redact_text(text)
 
 
 def _comparable(url: str) -> str:

@@ -10,7 +10,8 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from tooling.findings import Finding, Severity
-from tooling.releases.addresses import redact_text, redact_url
+from tooling.redaction import redact_text
+from tooling.releases.addresses import redact_url
 
 _BOX = re.compile(r"^[\s\u2500-\u25ff\u00d7]*(?:cause:\s*|Caused by:\s*)?", re.MULTILINE)
 _FROM = re.compile(r"#\s*from\s+(\S+)")

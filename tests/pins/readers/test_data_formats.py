@@ -35,6 +35,7 @@ TOML = [
 ]  # fmt: skip
 YAML = [
     sample("key", "context.yaml", "flashinf_ref: v0.6.13\nnixl_ref: 0.6.13\n", "v0.6.13 pin"),
+    sample("camel-case-key", "values.yaml", "image:\n  flashinferVersion: 0.6.11\n  flashinferCudaVersion: 13.0.2\n", "0.6.11 pin"),
     sample("kebab-key", "context.yaml", "vllm:\n  flashinfer-version: '0.6.13' # as in 0.6.13\n", "'0.6.13' pin"),
     sample("workflow-input", W, "on:\n  workflow_dispatch:\n    inputs:\n      flashinfer_version:\n        description: x 1.2.3\n        default: 'v0.6.13'\n",
            "'v0.6.13' pin"),

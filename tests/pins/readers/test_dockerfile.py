@@ -52,6 +52,12 @@ RUNS = [
          # keep this comment between continued lines
          && pip install ./flashinfer-0.6.16.post3 && rm -rf flashinfer-0.6.16.post3*
         """, "v0.6.16.post3 pin", *["0.6.16.post3 pin python"] * 4),
+    sample("quoted-version", D, 'RUN pip install flashinfer-cubin=="0.6.11" nixl\n', '"0.6.11" pin cubin'),
+    sample("single-quoted-version", D, "RUN pip install flashinfer-cubin=='0.6.11'\n", "'0.6.11' pin cubin"),
+    sample("braces", D, "RUN pip install flashinfer-{cubin,jit-cache}==0.6.11\n", "0.6.11 pin"),
+    sample("braces-of-others", D, "RUN pip install flashinfer-{bench,x}==0.6.11\n"),
+    sample("add-git", D, "ADD https://github.com/flashinfer-ai/flashinfer.git#v0.6.11 /s\n", "v0.6.11 pin"),
+    sample("add-git-folder", D, "ADD https://github.com/flashinfer-ai/flashinfer.git#v0.6.11:csrc /s\n", "v0.6.11 pin"),
     sample("use", D, "RUN pip install flashinfer-python==${FLASHINFER_VERSION}\n", "${FLASHINFER_VERSION} use python"),
     sample("bound", D, 'RUN pip install "flashinfer_python>=0.6.2" --no-deps\n', "0.6.2 minimum python"),
     sample("a-line-without-run", D, 'FROM x\npip install "flashinfer_python>=0.6.2"\n', "0.6.2 minimum python"),

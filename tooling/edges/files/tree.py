@@ -78,8 +78,8 @@ def _candidates(root: Path, is_left_out: Callable[[str], bool]) -> Iterator[str]
 def _walk(root: Path, is_left_out: Callable[[str], bool]) -> Iterator[str]:
     """Every file below root, folders that are left out or unreadable passed over, links to folders not followed."""
     for folder, subfolders, names in os.walk(root):
-        base = os.path.relpath(folder, root).replace(os.sep, "/").removeprefix(".").removeprefix("/")
-        prefix = f"{base}/" if base else ""
+        base = os.path.relpath(folder, root).replace(os.sep, "/")
+        prefix = "" if base == "." else f"{base}/"
         subfolders[:] = sorted(name for name in subfolders if not is_left_out(prefix + name))
         yield from (prefix + name for name in sorted(names))
 

@@ -15,16 +15,22 @@ from tooling.pins.library import Library
 from tooling.pins.patterns import late
 from tooling.pins.sites import Role
 
-VERSION = (
-    r"[vV]?\d+(?:\.\d+)+(?:[abc]\d+|[-_.]?(?:rc|alpha|beta|pre|preview)[-_.]?\d+)?(?:[-_.]?post[-_.]?\d*)?"
-    r"(?:[-_.]?dev[-_.]?\d*)?(?:(?:\+|%2[Bb])[A-Za-z0-9]+(?:[._](?!tar\b|tgz\b|zip\b|whl\b)[A-Za-z0-9]+)*)?"
-    r"(?![A-Za-z0-9_])(?!\.\d)(?!\.\*)"
-)
-"""A version as files spell it: PEP 440 with a `v` in front and a local part, never the beginning of a longer one."""
+_PRE = r"(?:[abc]\d+|[-_.]?(?:[abc][-_.]?\d\d?(?!\d)|(?:rc|alpha|beta|preview|pre)[-_.]?\d*))?"
+_POST = r"(?:[-_.]?(?:post[-_.]?\d*|rev[-_.]?\d+|r\d+)|-\d+(?!-))?"
+_DEV = r"(?:[-_.]?dev[-_.]?\d*)?"
+_LOCAL = r"(?:(?:\+|%2[Bb])[A-Za-z0-9]+(?:[._](?!tar\b|tgz\b|zip\b|whl\b)[A-Za-z0-9]+)*)?"
+_END = r"(?![A-Za-z0-9_])(?!\.\d)(?!\.\*)"
+
+VERSION = rf"(?i:v?(?:\d+!)?\d+(?:\.\d+)+{_PRE}{_POST}{_DEV}){_LOCAL}{_END}"
+"""A version as files spell it: PEP 440, also what it normalises (`.POST3`, `-3`, `.rev3`, `1!`), with a `v` in front
+and a local part, never the beginning of a longer one. `-1-` is a wheel's build number."""
+_TAGGED = rf"(?i:v?\d+(?:\.\d+)+(?:[abc]\d+|[-_.]?rc[-_.]?\d+)?(?:[-_.]?post[-_.]?\d*)?{_DEV}){_LOCAL}{_END}"
+"""A version in an image's tag, where `-3` and `-b200` are not PEP 440's."""
 REFERENCE = r"(?:\$\{[^{}\s]*\}?|\$\w+|\{\{[^{}]*\}\}|\{\w[^{}\s]*\}|\$\([^()\s]*\))"
 """A variable in the place of a version, in the spellings of shells, Dockerfiles, Python and templates."""
 
 _OPERATOR = late(r"\s*(===?|~=|>=|<=|!=|<|>)\s*")
+_QUOTED = late(rf"(?:\\?[\"'])({VERSION})(?=\\?[\"'])")
 _TOKEN = late(rf"(?P<version>{VERSION})|(?P<reference>{REFERENCE})|(?P<wildcard>v?\d[\d.]*(?:\.\*)?)")
 _ARCHIVE_END = late(r"[^\s\"'`;,]*?\.(?:whl|tar\.gz|tgz|tar\.xz|tar\.bz2|tar|zip|deb|rpm)(?![A-Za-z0-9])")
 _DIRECTORY_END = late(r"(?:/[^\s\"'`;,]*|\*?)(?=[\s\"'`;,)&|]|$)")
@@ -55,6 +61,7 @@ class Span:
 def find_phrases(text: str, library: Library) -> Iterator[Span]:
     """Every phrase in the text, in no fixed order. An archive's address yields all versions in it."""
     yield from find_requirements(text, library)
+    yield from find_braces(text, library)
     yield from find_archives(text, library)
     yield from find_addresses(text, library)
     yield from find_fallbacks(text, library)
@@ -72,6 +79,15 @@ def find_requirements(text: str, library: Library) -> Iterator[Span]:
             else:
                 role = Role.PIN if is_exact and token.lastgroup == "version" else Role.MINIMUM
                 yield Span(start=token.start(), end=token.end(), shape="requirement", role=role, package=package)
+
+
+def find_braces(text: str, library: Library) -> Iterator[Span]:
+    """Several packages in a shell's braces, all at one version: `flashinfer-{cubin,jit-cache}==0.6.13`."""
+    for match in _BRACES.finditer(text):
+        names = [f"{match['stem']}{part.strip()}" for part in match["parts"].split(",")]
+        if all(library.package_of(name) is not None for name in names):
+            start, end = match.span("version")
+            yield Span(start=start, end=end, shape="requirement")
 
 
 def read_reference(text: str, start: int, *, shape: str) -> Span:
@@ -127,12 +143,17 @@ def find_images(text: str, library: Library) -> Iterator[Span]:
         yield Span(start=match.start(group), end=match.end(group), shape="image-tag", role=role)
 
 
+def has_bare_repository(text: str, library: Library) -> bool:
+    """True if pip is given the library's repository without a ref: it takes whatever the default branch is then."""
+    return _bare(library).search(text) is not None
+
+
 def _specifiers(text: str, position: int) -> Iterator[tuple[str, re.Match[str]]]:
     """Operator and token of each specifier of the list that begins there (PEP 508; the brackets are optional)."""
     bracket = re.compile(r"\s*\(").match(text, position)
     position = bracket.end() if bracket else position
     while operator := _OPERATOR.match(text, position):
-        token = _TOKEN.match(text, operator.end())
+        token = _TOKEN.match(text, operator.end()) or _quoted_token(text, operator)
         if token is None:
             return
         yield operator[1], token
@@ -140,6 +161,12 @@ def _specifiers(text: str, position: int) -> Iterator[tuple[str, re.Match[str]]]
         if comma is None:
             return
         position = comma.end()
+
+
+def _quoted_token(text: str, operator: re.Match[str]) -> re.Match[str] | None:
+    """The version of `name=="X"`, which a shell reads as `name==X`; with spaces around it would be a comparison."""
+    quoted = _QUOTED.match(text, operator.end()) if operator.group() == operator[1] else None
+    return None if quoted is None else _TOKEN.match(text, quoted.start(1))
 
 
 def _git_ref(match: re.Match[str], offset: int) -> Iterator[Span]:
@@ -152,6 +179,10 @@ def _git_ref(match: re.Match[str], offset: int) -> Iterator[Span]:
         yield Span(start=start, end=end, shape="git-address", role=Role.USE)
 
 
+_BRACES = late(
+    rf"(?<![\w./@-])(?P<stem>[A-Za-z][\w-]*[-_])\{{(?P<parts>[\w-]+(?:,[\w-]+)+)\}}"
+    rf"\s*===?\s*\\?[\"']?(?P<version>{VERSION})"
+)
 _FALLBACK = late(rf"\$\{{(?P<name>\w+):?[-=][\"']?(?P<version>{VERSION})[\"']?\}}")
 _ALTERNATIVE = late(
     rf"(?<![\w-])(?P<name>[A-Za-z_][\w-]*)\s*(?:\|\||\|\s*default\s*\()\s*[\"'](?P<version>{VERSION})[\"']"
@@ -202,7 +233,12 @@ def _home(names: str) -> re.Pattern[str]:
 
 @_cached
 def _ref(names: str) -> re.Pattern[str]:
-    return re.compile(rf"[/:](?:{names})(?:\.git)?/?@(?P<ref>[^\s#&?]+)", re.IGNORECASE)
+    return re.compile(rf"[/:](?:{names})(?:(?:\.git)?/?@|\.git#(?!\w+=))(?P<ref>[^\s#&?:]+)", re.IGNORECASE)
+
+
+@_cached
+def _bare(names: str) -> re.Pattern[str]:
+    return re.compile(rf"git\+\S*[/:](?:{names})(?:\.git)?/?(?=[#?\s]|$)", re.IGNORECASE)
 
 
 @_cached
@@ -210,7 +246,7 @@ def _image(names: str) -> re.Pattern[str]:
     short = names.rpartition("|")[2]
     return re.compile(
         rf"(?<![\w.:/-])(?:[\w.-]+(?::\d+)?/)*"
-        rf"(?:(?:{names})(?:-(?!bench)[\w.-]+)?:(?P<version>{VERSION})[\w.-]*"
-        rf"|[\w.-]+:(?:[\w.]+-)*{short}[-_]?(?P<inner>{VERSION})[\w.-]*)"
+        rf"(?:(?:{names})(?:-(?!bench)[\w.-]+)?:(?P<version>{_TAGGED})[\w.-]*"
+        rf"|[\w.-]+:(?:[\w.]+-)*{short}[-_]?(?P<inner>{_TAGGED})[\w.-]*)"
         rf"(?P<digest>@sha256:[0-9a-f]+)?"
     )

@@ -15,7 +15,7 @@ from tooling.pins.patterns import late
 from tooling.pins.readers.phrases import Span, find_addresses, find_archives, find_requirements
 from tooling.pins.readers.shell_text import find_variables
 from tooling.pins.requirements import RequirementLine, parse_requirements
-from tooling.pins.sites import PinSite, Role, make_site
+from tooling.pins.sites import PinSite, Role, make_site, parse_spelling
 from tooling.pins.texts import SourceText
 
 SHAPE = "requirement"
@@ -51,7 +51,17 @@ def _spans(line: RequirementLine, library: Library) -> Iterator[Span]:
     if line.requirement is None and re.fullmatch(r"[\w-]+\s*=\s*\S+", line.text):
         yield from find_variables(line.text, library)
     if line.name is not None and library.package_of(line.name) is not None:
-        yield from find_requirements(line.text.partition(";")[0], library)
+        yield from _requirement(line, library)
     if "/" in line.text or line.text.endswith(".whl"):
         yield from find_archives(line.text, library)
         yield from find_addresses(line.text, library)
+
+
+def _requirement(line: RequirementLine, library: Library) -> Iterator[Span]:
+    """The whole version of an exact requirement, however it is spelled; else every bound."""
+    exact, package = line.exact_version, library.package_of(line.name or "")
+    if exact is None or parse_spelling(exact) is None:
+        yield from find_requirements(line.text.partition(";")[0], library)
+        return
+    start = line.text.index(exact, line.text.index("=="))
+    yield Span(start=start, end=start + len(exact), shape=SHAPE, package=package)
