@@ -14,10 +14,11 @@ import jsonschema
 import pytest
 import yaml
 
-from tests.edges.serving.test_server_process import lives
+from tests.edges.serving.test_server_process import lives, wait_until_dead
 from tests.gsm8k.programmable_server import Behaviour, running
 from tests.trees import make_tree
 from tooling import cli
+from tooling.commands import gsm8k_serving
 from tooling.evidence import parse_record
 from tooling.gsm8k.items import parse_problems
 
@@ -340,7 +341,8 @@ def test_bad_input_is_exit_2_and_writes_nothing(
     assert not (tmp_path / "evidence").exists()
 
 
-def test_a_stage_that_is_told_to_end_ends_its_server(tmp_path: Path) -> None:
+def start_endless_stage(tmp_path: Path) -> tuple[subprocess.Popen[str], int]:
+    """A stage whose server never becomes ready, over the record of an earlier pass; and a process of that server."""
     pid_file = tmp_path / "orphan"
     config = {
         "model_name": "tiny",
@@ -364,9 +366,54 @@ def test_a_stage_that_is_told_to_end_ends_its_server(tmp_path: Path) -> None:
     deadline = time.monotonic() + 120
     while not (pid_file.exists() and pid_file.read_text()) and time.monotonic() < deadline:
         time.sleep(0.1)
-    orphan = int(pid_file.read_text())
-    stage.send_signal(signal.SIGTERM)
-    output, _ = stage.communicate(timeout=120)
-    assert stage.returncode == 130
+    return stage, int(pid_file.read_text())
+
+
+def outcome(stage: Stage) -> tuple[str, str]:
+    return stage.record["status"], stage.record["reason"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_stage_that_is_told_to_end_ends_its_server_and_leaves_no_old_pass(
+    stage: Stage, number: signal.Signals
+) -> None:
+    with running(Behaviour(answer=answer)) as url:
+        assert stage.run("--server", url) == 0
+    process, orphan = start_endless_stage(stage.root)
+    process.send_signal(number)
+    output, _ = process.communicate(timeout=120)
+    assert process.returncode == 130
     assert "interrupted" in output
     assert not lives(orphan)
+    assert outcome(stage) == ("not-run", "INTERRUPTED")
+
+
+def test_a_stage_that_is_killed_leaves_no_old_pass(stage: Stage) -> None:
+    with running(Behaviour(answer=answer)) as url:
+        assert stage.run("--server", url) == 0
+    process, orphan = start_endless_stage(stage.root)
+    process.kill()
+    process.communicate(timeout=120)
+    assert outcome(stage) == ("not-run", "UNFINISHED")
+    assert stage.lines() == []
+    assert wait_until_dead([orphan])
+
+
+@pytest.mark.parametrize(
+    ("answers", "code", "status", "reason"),
+    [(ANSWERS, 3, "not-run", "PORT_IN_USE"), ({}, 4, "fail", "NO_VALID_RESULT")],
+    ids=["a good first run", "a bad first run"],
+)
+def test_a_second_start_that_fails_keeps_the_first_run(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, answers: dict[str, str], code: int, status: str, reason: str
+) -> None:
+    stage.answers.write_text(json.dumps(answers))
+    taken = iter([False, True])
+    monkeypatch.setattr(gsm8k_serving, "is_port_taken", lambda port: next(taken))
+    assert stage.run("--restarts", "1") == code
+    assert outcome(stage) == (status, reason)
+    first, second = stage.record["measurements"]["runs"]
+    assert (first["reason"], first["flexible"]["not_asked"]) == (None, 0)
+    assert (second["reason"], second["cache"], second["accuracy"]) == ("PORT_IN_USE", "warm", None)
+    assert "the second start failed: port" in second["detail"]
+    assert len(stage.lines()) == 48

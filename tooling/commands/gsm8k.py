@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -32,7 +32,7 @@ from tooling.edges.serving.signals import ending_politely
 from tooling.errors import EdgeError, ExitCode, InputError
 from tooling.evidence import Record, Status, parse_record, seal
 from tooling.findings import Finding, Severity
-from tooling.gsm8k.comparison import Baseline, check_conditions, parse_baseline
+from tooling.gsm8k.comparison import Baseline, Comparison, check_conditions, parse_baseline
 from tooling.gsm8k.config import Config, ParsedConfig, parse_config, parse_location
 from tooling.gsm8k.launch import Launch, plan_launch, show_address, show_variables, show_words
 from tooling.gsm8k.report import render_comparison, render_plan, render_report, render_run
@@ -45,7 +45,7 @@ from tooling.gsm8k.results import (
     render_measurements,
     render_questions,
 )
-from tooling.gsm8k.verdict import WORLD_REASONS, check_data, compare_runs, judge_stage
+from tooling.gsm8k.verdict import blames_world, check_data, compare_runs, judge_stage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,8 +91,12 @@ def run(args: argparse.Namespace, terminal: Terminal) -> Report:
     if args.plan:
         terminal.say_findings(early)
         return Report(command="gsm8k", status="planned", exit_code=ExitCode.OK, findings=tuple(early))
-    runs, error = _conduct(stage, args.restarts)
-    return _finish(args, terminal, asked, stage, tree=tree, runs=runs, error=error, early=early)
+    try:
+        error = _conduct(stage, args.restarts, begin=lambda: _save_unfinished(args, asked, stage, tree, "UNFINISHED"))
+    except KeyboardInterrupt:
+        _save_unfinished(args, asked, stage, tree, "INTERRUPTED")
+        raise
+    return _finish(args, terminal, asked, stage, tree=tree, error=error, early=early)
 
 
 def _load(args: argparse.Namespace) -> _Asked:
@@ -161,25 +165,31 @@ def _make_stage(args: argparse.Namespace, asked: _Asked, launch: Launch | None, 
     )
 
 
-def _conduct(stage: Stage, restarts: int) -> tuple[list[Run], EdgeError | None]:
-    runs: list[Run] = []
+def _conduct(stage: Stage, restarts: int, *, begin: Callable[[], None]) -> EdgeError | None:
     try:
         make_private_folder(stage.log_path.parent)
         with ending_politely():
-            runs = stage.conduct(restarts)
+            stage.conduct(restarts, begin=begin)
     except EdgeError as error:
-        return runs, error
+        return error
     except OSError as cause:
-        return runs, EdgeError(f"{stage.log_path.parent}: cannot be written: {cause.strerror}", reason="UNWRITABLE")
-    last = runs[-1].stop
-    if last is not None and last.reason in WORLD_REASONS:
-        return runs, EdgeError(last.detail, hint=_hint(runs[-1]), reason=last.reason)
-    return runs, None
+        return EdgeError(f"{stage.log_path.parent}: cannot be written: {cause.strerror}", reason="UNWRITABLE")
+    last = stage.runs[-1].stop
+    if last is not None and blames_world(last):
+        return EdgeError(last.detail, hint=_hint(stage.runs[-1]), reason=last.reason)
+    return None
 
 
 def _hint(run: Run) -> str:
+    if run.stop is None or run.stop.reason != "STARTUP_TIMEOUT":
+        return ""
     far = f"it had got as far as: {run.progress[-1]}; " if run.progress else ""
     return f"{far}raise startup_max_wait_seconds if it still made progress"
+
+
+def _save_unfinished(args: argparse.Namespace, asked: _Asked, stage: Stage, tree: PinnedTree, reason: str) -> None:
+    """Replaces an earlier record, so that no old pass stands for a stage that was ended from outside."""
+    _save(args, asked, stage, tree=tree, status="not-run", reason=reason, findings=(), comparisons={})
 
 
 def _finish(
@@ -189,34 +199,55 @@ def _finish(
     stage: Stage,
     *,
     tree: PinnedTree,
-    runs: Sequence[Run],
     error: EdgeError | None,
     early: Sequence[Finding],
 ) -> Report:
-    config = asked.config
+    config, runs = asked.config, stage.runs
     comparisons = compare_runs(config, runs, asked.baseline)
     judged = judge_stage(
         config, runs, stage.facts, comparisons, baseline=asked.baseline, pinned=tree.flashinfer_version
     )
     findings = [*judged, *early]
     first = next((finding.reason for finding in findings if finding.severity is Severity.ERROR), None)
-    status: Status = "not-run" if error is not None else "fail" if first else "pass"
-    reason = error.reason if error else first
+    # What a finished run has shown stays true, also where the second start then failed.
+    failed = first is not None and (error is None or (bool(runs) and runs[0].stop is None))
+    status: Status = "fail" if failed else "pass" if error is None else "not-run"
+    reason = first if failed or error is None else error.reason
     for each in runs:
         terminal.say("\n".join(render_run(each, config)))
     for against, comparison in comparisons.items():
         terminal.say(render_comparison(comparison, against))
     terminal.say_findings(findings)
+    record, path = _save(
+        args, asked, stage, tree=tree, status=status, reason=reason, findings=findings, comparisons=comparisons
+    )
+    terminal.say(f"{terminal.paint(status, 'green' if status == 'pass' else 'red', 'bold')}: {path}")
+    return _report(status, record, findings, error)
+
+
+def _save(
+    args: argparse.Namespace,
+    asked: _Asked,
+    stage: Stage,
+    *,
+    tree: PinnedTree,
+    status: Status,
+    reason: str | None,
+    findings: Sequence[Finding],
+    comparisons: Mapping[str, Comparison],
+) -> tuple[Record, Path]:
+    """Writes the report, the questions and the record of what `stage` has so far."""
+    config = asked.config
     report = render_report(
         config,
-        status=status,
+        status=f"{status} ({reason})" if status == "not-run" else status,
         data=asked.data,
         server=stage.facts,
-        runs=runs,
+        runs=stage.runs,
         comparisons=comparisons,
         findings=findings,
     )
-    files = _write_files(args, config, report, render_questions(runs))
+    files = _write_files(args, config, report, render_questions(stage.runs))
     record = make_record(
         tree,
         stage="gsm8k",
@@ -230,16 +261,14 @@ def _finish(
             config,
             data=asked.data,
             server=stage.facts,
-            runs=runs,
+            runs=stage.runs,
             baseline=comparisons.get("baseline"),
             warm=comparisons.get("warm cache"),
             baseline_source=asked.baseline_source,
             files=files,
         ),
     )
-    path = save_record(args, record)
-    terminal.say(f"{terminal.paint(status, 'green' if status == 'pass' else 'red', 'bold')}: {path}")
-    return _report(status, record, findings, error)
+    return record, save_record(args, record)
 
 
 def _report(status: Status, record: Record, findings: Sequence[Finding], error: EdgeError | None) -> Report:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -49,22 +49,35 @@ class Stage:
     log_path: Path
     terminal: Terminal
     facts: ServerFacts
+    runs: list[Run] = field(default_factory=list)
 
-    def conduct(self, restarts: int) -> list[Run]:
-        """One run, and one more over the warm cache if asked for and the first came to its end. Ends the server."""
+    def conduct(self, restarts: int, *, begin: Callable[[], None]) -> None:
+        """One run, and one more over the warm cache if asked for and the first came to its end. Ends the server.
+
+        `runs` has what came to an end, also after an error; `begin` is called right before the server is started.
+        """
         if self.launch is None:
-            return [self._ask_running()]
+            begin()
+            self.runs.append(self._ask_running())
+            return
         server = self._make_server(self.launch)
-        runs: list[Run] = []
         try:
-            for number in range(restarts + 1):
-                runs.append(self._start_and_ask(server, self.launch, "warm" if number else "cold"))
-                server.end()
-                if runs[-1].stop is not None:
-                    break
+            begin()
+            self.runs.append(self._start_and_ask(server, self.launch, "cold"))
+            if restarts and self.runs[0].stop is None:
+                self.runs.append(self._restart_and_ask(server, self.launch))
+            server.end()
         finally:
             server.close()
-        return runs
+
+    def _restart_and_ask(self, server: Server, launch: Launch) -> Run:
+        """The second run; where there is no second start, a run that says why not, so that the first one counts."""
+        try:
+            server.end()
+            return self._start_and_ask(server, launch, "warm")
+        except EdgeError as error:
+            stop = Stop(reason=error.reason, detail=f"the second start failed: {error.message}", world=True)
+            return Run(cache="warm", startup_s=None, answers=(), seconds=0.0, stop=stop)
 
     def _make_server(self, launch: Launch) -> Server:
         self.log_path.parent.mkdir(parents=True, exist_ok=True)

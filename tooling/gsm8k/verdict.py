@@ -12,9 +12,14 @@ from tooling.gsm8k.config import Config
 from tooling.gsm8k.judgement import check_score
 from tooling.gsm8k.results import DataSet, Run, ServerFacts
 from tooling.gsm8k.score import measure_speed
+from tooling.gsm8k.watchdog import Stop
 
 WORLD_REASONS = {"STARTUP_TIMEOUT", "PORT_IN_USE", "SERVER_UNREACHABLE"}
 """Ends for which what is tested cannot be blamed: the evaluation did not take place."""
+
+
+def blames_world(stop: Stop) -> bool:
+    return stop.world or stop.reason in WORLD_REASONS
 
 
 def compare_runs(config: Config, runs: Sequence[Run], baseline: Baseline | None) -> dict[str, Comparison]:
@@ -64,7 +69,7 @@ def _judge_run(run: Run, config: Config, number: int) -> list[Finding]:
         found = check_score(run.counts(config.answer), config)
         # The second run is over the same questions: what its gate can see has been said.
         return found if number == 0 else [finding for finding in found if finding.severity is Severity.ERROR]
-    if run.stop.reason in WORLD_REASONS:
+    if blames_world(run.stop):
         return []
     cause = f"{run.cause}: " if run.cause else ""
     again = " (second start)" if number else ""

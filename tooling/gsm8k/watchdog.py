@@ -23,10 +23,14 @@ class Ask(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
-    """The end of the watch: a reason for machines and a sentence for people."""
+    """The end of the watch: a reason for machines and a sentence for people.
+
+    `world`: what is tested cannot be blamed, whatever the reason.
+    """
 
     reason: str
     detail: str
+    world: bool = False
 
 
 @dataclass(frozen=True, slots=True)
