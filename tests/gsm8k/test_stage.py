@@ -313,6 +313,52 @@ def test_json_holds_the_record_and_nothing_else_is_on_stdout(stage: Stage) -> No
     assert record == stage.record
 
 
+def everything(stage: Stage) -> str:
+    """All that a user sees and keeps, but for the server's own log."""
+    kept = [
+        path.read_text() for path in (stage.root / "evidence").iterdir() if path.suffix in {".json", ".jsonl", ".md"}
+    ]
+    assert len(kept) == 3
+    return "".join(kept) + stage.text
+
+
+def test_secrets_of_the_command_line_stand_nowhere_though_the_server_prints_them(stage: Stage) -> None:
+    script = "echo args: $*; echo RuntimeError: no $2 $3 $4 $INDEX >&2; sleep 1; exit 3"
+    words = ["--hf-token=hf_x", "--api-key", "k1zz", "k2zz", "--ssl-keyfile-password", "pwzz"]
+    command = ["sh", "-c", script, "serve", *words]
+    assert stage.run(server_command=command, env={"INDEX": "http://me:pa55@host/?access_token=t0k"}) == 4
+    assert stage.record["reason"] == "SERVER_CRASHED"
+    assert stage.first_run["cause"] == "RuntimeError: no --api-key *** *** http://***@host/?access_token=***"
+    for secret in ("hf_x", "k1zz", "k2zz", "pwzz", "pa55", "t0k"):
+        assert secret not in everything(stage)
+
+
+@pytest.mark.parametrize("after", [1, 0], ids=["in mid-run", "at the first completion"])
+def test_a_key_that_a_refusal_repeats_stands_nowhere(stage: Stage, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
+    monkeypatch.setenv("MY_KEY", "sk-very-secret")
+    monkeypatch.setattr(gsm8k_serving, "RUNNING_BUDGET_S", 1.0)
+    with running(Behaviour(fault="denied", after=after)) as url:
+        assert stage.run("--server", url, api_key_variable="MY_KEY") == (4 if after else 3)
+    assert "HTTP 401" in everything(stage)
+    assert "sk-" not in everything(stage)
+
+
+def test_passwords_in_addresses_stand_nowhere(stage: Stage) -> None:
+    assert stage.run("--server", "http://me:pa55@127.0.0.1:9") == 3
+    assert "http://***@127.0.0.1:9" in stage.text
+    assert "pa55" not in everything(stage)
+    assert stage.run("--data", "http://me:pa55@127.0.0.1:9/x") == 3
+    assert "http://***@127.0.0.1:9/x" in stage.text
+    assert "pa55" not in stage.text
+
+
+def test_one_huge_line_does_not_go_whole_into_the_record(stage: Stage) -> None:
+    code = "import sys; print('x' * 5_000_000); sys.exit('RuntimeError: ' + 'y' * 5_000_000)"
+    assert stage.run(server_command=[sys.executable, "-c", code]) == 4
+    assert stage.record["reason"] == "SERVER_CRASHED"
+    assert len(everything(stage)) < 200_000
+
+
 INPUTS = {
     "no configuration": (["gsm8k", "nowhere.yaml"], "MISSING"),
     "a running server cannot restart": (

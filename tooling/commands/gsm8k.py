@@ -34,7 +34,8 @@ from tooling.evidence import Record, Status, parse_record, seal
 from tooling.findings import Finding, Severity
 from tooling.gsm8k.comparison import Baseline, Comparison, check_conditions, parse_baseline
 from tooling.gsm8k.config import Config, ParsedConfig, parse_config, parse_location
-from tooling.gsm8k.launch import Launch, plan_launch, show_address, show_variables, show_words
+from tooling.gsm8k.hiding import find_secrets, show_address, show_variables, show_words
+from tooling.gsm8k.launch import Launch, plan_launch
 from tooling.gsm8k.report import render_comparison, render_plan, render_report, render_run
 from tooling.gsm8k.results import (
     DataSet,
@@ -109,8 +110,7 @@ def _load(args: argparse.Namespace) -> _Asked:
         parsed = replace(parsed, config=replace(parsed.config, data=parse_location(args.data)))
     environ = load_environment()
     base = Path() if args.data else path.parent
-    raw = load_data(parsed.config.data, base=base, cache=default_cache(environ.get("XDG_CACHE_HOME")))
-    data = plan_data(parsed.config, raw)
+    data = _load_data(parsed.config, base, default_cache(environ.get("XDG_CACHE_HOME")))
     baseline = None if args.baseline is None else _load_baseline(args.baseline, conditions(parsed.config, data))
     return _Asked(
         parsed=parsed,
@@ -119,6 +119,15 @@ def _load(args: argparse.Namespace) -> _Asked:
         baseline_source=None if args.baseline is None else args.baseline.name,
         environ=environ,
     )
+
+
+def _load_data(config: Config, base: Path, cache: Path) -> DataSet:
+    """The problems; an address of theirs is told without its password."""
+    try:
+        raw = load_data(config.data, base=base, cache=cache)
+        return plan_data(config, replace(raw, source=show_address(raw.source)))
+    except (EdgeError, InputError) as error:
+        raise type(error)(show_address(error.message), hint=error.hint, reason=error.reason) from error
 
 
 def _load_baseline(path: Path, wanted: Mapping[str, object]) -> Baseline:
@@ -162,6 +171,9 @@ def _make_stage(args: argparse.Namespace, asked: _Asked, launch: Launch | None, 
             image=args.image,
             log=log_path.name if launch else None,
         ),
+        secrets=find_secrets(
+            (*(launch.argv if launch else ()), url), {**asked.environ, **(launch.env if launch else config.env)}, key
+        ),
     )
 
 
@@ -171,7 +183,7 @@ def _conduct(stage: Stage, restarts: int, *, begin: Callable[[], None]) -> EdgeE
         with ending_politely():
             stage.conduct(restarts, begin=begin)
     except EdgeError as error:
-        return error
+        return EdgeError(stage.hide(error.message), hint=stage.hide(error.hint), reason=error.reason)
     except OSError as cause:
         return EdgeError(f"{stage.log_path.parent}: cannot be written: {cause.strerror}", reason="UNWRITABLE")
     last = stage.runs[-1].stop

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -35,7 +35,10 @@ class UnansweredError(Exception):
 
 
 class Client:
-    """One server and how it is asked. Used in one event loop and closed there."""
+    """One server and how it is asked. Used in one event loop and closed there.
+
+    `hide` takes secrets out of what the server says when it refuses: some repeat the key that they were given.
+    """
 
     def __init__(
         self,
@@ -50,11 +53,13 @@ class Client:
         extra_body: Mapping[str, object] | None = None,
         timeout_s: float = 600.0,
         concurrency: int = 1,
+        hide: Callable[[str], str] = str,
     ) -> None:
         base = url.rstrip("/")
         self._model, self._api, self._timeout_s = model, api, timeout_s
         self._body = {"max_tokens": max_tokens, "temperature": temperature, "stop": list(stop)}
         self._extra = dict(extra_body or {})
+        self._hide = hide
         limits = _http.Limits(max_connections=concurrency + 2, max_keepalive_connections=concurrency + 2)
         self._client = openai.AsyncOpenAI(
             base_url=base if base.endswith("/v1") else f"{base}/v1",
@@ -76,7 +81,7 @@ class Client:
                 async with self._client.models.with_streaming_response.list() as response:
                     return parse_models(await _read(response))
         except _UNANSWERED as cause:
-            raise UnansweredError(f"/v1/models: {_describe(cause)}") from cause
+            raise UnansweredError(f"/v1/models: {_describe(cause, self._hide)}") from cause
 
     async def complete_once(self) -> None:
         """One tiny completion; it may take as long as a first request needs. Raises UnansweredError."""
@@ -108,9 +113,9 @@ class Client:
         except _SLOW:
             return ended(error=f"no reply within {self._timeout_s:g} s", timeout=True), False
         except (openai.APIStatusError, BadReplyError) as cause:
-            return ended(error=_describe(cause)), False
+            return ended(error=_describe(cause, self._hide)), False
         except _BROKEN as cause:
-            return ended(error=_describe(cause)), True
+            return ended(error=_describe(cause, self._hide)), True
 
     def _send(self, prompt: str, body: Mapping[str, Any]) -> Any:
         """The request, as a context manager that opens the response."""
@@ -135,18 +140,18 @@ async def _read(response: Any) -> str:
     return raw.decode(errors="replace")
 
 
-def _describe(cause: Exception) -> str:
+def _describe(cause: Exception, hide: Callable[[str], str]) -> str:
     """One line: the HTTP status with the start of its body, or the innermost reason of a broken connection."""
     if isinstance(cause, openai.APIStatusError):
-        return f"HTTP {cause.status_code}: {' '.join(cause.response.text.split())[:150]}"
+        return f"HTTP {cause.status_code}: {hide(' '.join(cause.response.text.split()))[:150]}"
     if isinstance(cause, BadReplyError):
-        return str(cause)
+        return hide(str(cause))
     if isinstance(cause, _SLOW):
         return "no reply in time"
     innermost: BaseException = cause
     while innermost.__cause__ is not None:
         innermost = innermost.__cause__
-    return f"{type(innermost).__name__}: {innermost}"[:200].rstrip(": ")
+    return hide(f"{type(innermost).__name__}: {innermost}")[:200].rstrip(": ")
 
 
 def _is_loopback(url: str) -> bool:
