@@ -313,6 +313,21 @@ def test_json_holds_the_record_and_nothing_else_is_on_stdout(stage: Stage) -> No
     assert record == stage.record
 
 
+def test_a_server_that_stops_answering_in_mid_run_hangs(stage: Stage) -> None:
+    with running(Behaviour(fault="hang", after=20, answer=answer)) as url:
+        assert stage.run("--server", url, request_timeout_seconds=3) == 4
+    assert stage.record["reason"] == "SERVER_HANG"
+
+
+def test_a_record_that_measured_nothing_is_no_baseline(stage: Stage) -> None:
+    assert stage.run(server_command=["true"]) == 4
+    baseline = stage.root / "baseline.json"
+    baseline.write_text((stage.root / "evidence/gsm8k-c.json").read_text())
+    assert stage.run("--baseline", str(baseline), "--json", server_command=["touch", "launched"]) == 2
+    assert json.loads(stage.out)["error"]["reason"] == "BAD_BASELINE"
+    assert not Path("launched").exists()
+
+
 def everything(stage: Stage) -> str:
     """All that a user sees and keeps, but for the server's own log."""
     kept = [
@@ -368,6 +383,20 @@ INPUTS = {
     "an image and a server": (["gsm8k", "c.yaml", "--server", "http://x", "--image", "i"], "BAD_ARGUMENTS"),
     "two restarts": (["gsm8k", "c.yaml", "--restarts", "2"], "BAD_ARGUMENTS"),
     "no data": (["gsm8k", "c.yaml", "--data", "nowhere"], "MISSING"),
+    **{
+        f"the address {url!r}": (["gsm8k", "c.yaml", "--server", url], "BAD_ARGUMENTS")
+        for url in (
+            "",
+            "nonsense",
+            "http://127.0.0.1:99999",
+            "http://127.0.0.1:x",
+            "ftp://x/",
+            "http://",
+            "http://[::1",
+        )
+    },
+    "an empty image": (["gsm8k", "c.yaml", "--image", ""], "BAD_ARGUMENTS"),
+    "an empty folder of data": (["gsm8k", "c.yaml", "--data", ""], "BAD_ARGUMENTS"),
     "no baseline": (["gsm8k", "c.yaml", "--baseline", "nowhere.json"], "MISSING"),
 }
 

@@ -123,6 +123,23 @@ def test_silence_is_a_hang_and_timeouts_do_not_break_it() -> None:
     assert "no request has ended for 30 s" in stop.detail
 
 
+HANGS = {
+    "only timeouts since the last reply": ([(Replied(), 1), (Lost("slow", True), 2), (Lost("slow", True), 2)], "SERVER_HANG"),
+    "after an earlier failure": ([(Lost("HTTP 500", False), 1), (Replied(), 2), (Lost("slow", True), 20)], "SERVER_HANG"),
+    "a slow one among others": ([(Lost("slow", True), 1), (Replied(), 2), (Lost("slow", True), 3)], "EVAL_ABORTED"),
+    "failures among them": ([(Replied(), 1), (Lost("slow", True), 20), (Lost("HTTP 500", False), 20)], "EVAL_ABORTED"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("events", "reason"), HANGS.values(), ids=HANGS.keys())
+def test_losses_are_a_hang_where_the_server_fell_silent(
+    events: list[tuple[Exited | Replied | Lost | Tick, float]], reason: str
+) -> None:
+    stop = run(*events)
+    assert stop is not None
+    assert stop.reason == reason
+
+
 def test_a_death_in_mid_run_is_one() -> None:
     stop = run((Replied(), 1), (Exited(read_death(-11)), 2))
     assert stop is not None

@@ -16,52 +16,32 @@ from __future__ import annotations
 import argparse
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tooling.commands.gsm8k_inputs import Asked, load_asked
 from tooling.commands.gsm8k_serving import Stage
 from tooling.commands.recording import PinnedTree, add_evidence_argument, load_pinned_tree, make_record, save_record
 from tooling.commands.report import Report
 from tooling.commands.terminal import Terminal
-from tooling.edges.environment import load_environment
 from tooling.edges.files.durable import make_private_folder, replace_file
-from tooling.edges.files.reading import check_root, load_text
-from tooling.edges.gsm8k_data import default_cache, load_data
+from tooling.edges.files.reading import check_root
 from tooling.edges.serving.ports import find_free_port
 from tooling.edges.serving.signals import ending_politely
-from tooling.errors import EdgeError, ExitCode, InputError
-from tooling.evidence import Record, Status, parse_record, seal
+from tooling.errors import EdgeError, ExitCode
+from tooling.evidence import Record, Status, seal
 from tooling.findings import Finding, Severity
-from tooling.gsm8k.comparison import Baseline, Comparison, check_conditions, parse_baseline
-from tooling.gsm8k.config import Config, ParsedConfig, parse_config, parse_location
+from tooling.gsm8k.comparison import Comparison
+from tooling.gsm8k.config import Config
 from tooling.gsm8k.hiding import find_secrets, show_address, show_variables, show_words
 from tooling.gsm8k.launch import Launch, plan_launch
 from tooling.gsm8k.report import render_comparison, render_plan, render_report, render_run
 from tooling.gsm8k.results import (
-    DataSet,
     Run,
     ServerFacts,
-    conditions,
-    plan_data,
     render_measurements,
     render_questions,
 )
 from tooling.gsm8k.verdict import blames_world, check_data, compare_runs, judge_stage
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
-    """What the command line and its files say, read before anything is started."""
-
-    parsed: ParsedConfig
-    data: DataSet
-    baseline: Baseline | None
-    baseline_source: str | None
-    environ: Mapping[str, str]
-
-    @property
-    def config(self) -> Config:
-        return self.parsed.config
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -82,9 +62,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, terminal: Terminal) -> Report:
     """Exit 0: good enough; 2: bad input; 3: no server, or a start-up timeout; 4: crash, wrong answers, a drop."""
     args.root = check_root(args.root)
-    asked = _load(args)
+    asked = load_asked(args)
     tree = load_pinned_tree(args.root, commit=args.commit)
-    launch = None if args.server else _plan_launch(args, asked)
+    launch = None if args.server is not None else _plan_launch(args, asked)
     stage = _make_stage(args, asked, launch, terminal)
     for line in render_plan(asked.config, asked.data, stage.facts, restarts=args.restarts):
         terminal.say(line)
@@ -100,52 +80,13 @@ def run(args: argparse.Namespace, terminal: Terminal) -> Report:
     return _finish(args, terminal, asked, stage, tree=tree, error=error, early=early)
 
 
-def _load(args: argparse.Namespace) -> _Asked:
-    if args.server and args.restarts:
-        raise InputError("--restarts: a server that runs already cannot be started again", reason="BAD_ARGUMENTS")
-    path: Path = args.config
-    text = load_text(path.parent, path.name).text
-    parsed = parse_config(text, path=str(path), strict=args.strict)
-    if args.data:
-        parsed = replace(parsed, config=replace(parsed.config, data=parse_location(args.data)))
-    environ = load_environment()
-    base = Path() if args.data else path.parent
-    data = _load_data(parsed.config, base, default_cache(environ.get("XDG_CACHE_HOME")))
-    baseline = None if args.baseline is None else _load_baseline(args.baseline, conditions(parsed.config, data))
-    return _Asked(
-        parsed=parsed,
-        data=data,
-        baseline=baseline,
-        baseline_source=None if args.baseline is None else args.baseline.name,
-        environ=environ,
-    )
-
-
-def _load_data(config: Config, base: Path, cache: Path) -> DataSet:
-    """The problems; an address of theirs is told without its password."""
-    try:
-        raw = load_data(config.data, base=base, cache=cache)
-        return plan_data(config, replace(raw, source=show_address(raw.source)))
-    except (EdgeError, InputError) as error:
-        raise type(error)(show_address(error.message), hint=error.hint, reason=error.reason) from error
-
-
-def _load_baseline(path: Path, wanted: Mapping[str, object]) -> Baseline:
-    record = parse_record(load_text(path.parent, path.name).text)
-    if record.stage != "gsm8k":
-        raise InputError(f"{path}: found a record of {record.stage}, expected gsm8k", reason="BAD_BASELINE")
-    baseline = parse_baseline(record.measurements, path=str(path))
-    check_conditions(baseline, wanted, path=str(path))
-    return baseline
-
-
-def _plan_launch(args: argparse.Namespace, asked: _Asked) -> Launch:
+def _plan_launch(args: argparse.Namespace, asked: Asked) -> Launch:
     return plan_launch(
         asked.config, free_port=find_free_port(), environ=asked.environ, path=str(args.config), strict=args.strict
     )
 
 
-def _make_stage(args: argparse.Namespace, asked: _Asked, launch: Launch | None, terminal: Terminal) -> Stage:
+def _make_stage(args: argparse.Namespace, asked: Asked, launch: Launch | None, terminal: Terminal) -> Stage:
     config = asked.config
     url = launch.url if launch else str(args.server)
     log_path = _folder(args) / f"gsm8k-{config.name}.server.log"
@@ -199,7 +140,7 @@ def _hint(run: Run) -> str:
     return f"{far}raise startup_max_wait_seconds if it still made progress"
 
 
-def _save_unfinished(args: argparse.Namespace, asked: _Asked, stage: Stage, tree: PinnedTree, reason: str) -> None:
+def _save_unfinished(args: argparse.Namespace, asked: Asked, stage: Stage, tree: PinnedTree, reason: str) -> None:
     """Replaces an earlier record, so that no old pass stands for a stage that was ended from outside."""
     _save(args, asked, stage, tree=tree, status="not-run", reason=reason, findings=(), comparisons={})
 
@@ -207,7 +148,7 @@ def _save_unfinished(args: argparse.Namespace, asked: _Asked, stage: Stage, tree
 def _finish(
     args: argparse.Namespace,
     terminal: Terminal,
-    asked: _Asked,
+    asked: Asked,
     stage: Stage,
     *,
     tree: PinnedTree,
@@ -239,7 +180,7 @@ def _finish(
 
 def _save(
     args: argparse.Namespace,
-    asked: _Asked,
+    asked: Asked,
     stage: Stage,
     *,
     tree: PinnedTree,

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from tooling.errors import InputError
 from tooling.findings import Finding, Severity
-from tooling.gsm8k.config import Config, option_value
+from tooling.gsm8k.config import READY_TIMEOUT, Config, option_value, second_budget
 
-READY_TIMEOUT = "VLLM_ENGINE_READY_TIMEOUT_S"
 VERSION_CHECK_OFF = "FLASHINFER_DISABLE_VERSION_CHECK"
 DEFAULT_PORT = 8000
 """Where vLLM and `transformers serve` listen when nobody tells them."""
@@ -94,12 +93,11 @@ def _port(config: Config, free_port: int) -> int:
 
 def _check_budget(config: Config, environ: Mapping[str, str], path: str, *, strict: bool) -> list[Finding]:
     """A second budget for the same start ends it early, or keeps a dead engine waiting: ours wins, aloud."""
-    ours, found = str(round(config.startup_max_wait_s)), []
+    found = []
     for source, variables in (("env", config.env), ("the caller's environment", environ)):
-        theirs = variables.get(READY_TIMEOUT)
-        if theirs is None or theirs == ours:
+        detail = second_budget(config, variables, source)
+        if detail is None:
             continue
-        detail = f"{READY_TIMEOUT} is {theirs} in {source}, but startup_max_wait_seconds is {ours}, which wins"
         if strict and source == "env":
             raise InputError(f"{path}: {detail}", hint=f"remove {READY_TIMEOUT} from env", reason="TWO_BUDGETS")
         found.append(_warning(path, detail, "TWO_BUDGETS"))

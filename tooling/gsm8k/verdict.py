@@ -48,8 +48,7 @@ def judge_stage(
         findings += _judge_run(run, config, number)
     if baseline is not None and runs and runs[0].stop is None:
         findings += check_comparison(comparisons.get("baseline"), config, warm=False)
-        speed = measure_speed(runs[0].answers, seconds=runs[0].seconds).questions_per_second
-        findings += check_speed(baseline.questions_per_second, speed, config)
+        findings += check_speed(baseline, measure_speed(runs[0].answers, seconds=runs[0].seconds), config)
     if len(runs) > 1 and runs[1].stop is None:
         findings += check_comparison(comparisons.get("warm cache"), config, warm=True)
     return [*findings, *_check_skew(facts, pinned)]

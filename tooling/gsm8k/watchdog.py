@@ -132,12 +132,16 @@ def _too_slow(watch: StartWatch, seconds: float) -> Stop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunWatch:
-    """A run that is watched: how many requests ended how, and when the last one did."""
+    """A run that is watched: how many requests ended how, and when the last one did.
+
+    `silent` counts the requests that timed out since the last one that ended otherwise.
+    """
 
     total: int
     allowed_lost: int
     stall_s: float
     last_end: float
+    silent: int = 0
     replied: int = 0
     failed: int = 0
     timeouts: int = 0
@@ -166,16 +170,17 @@ def next_in_run(watch: RunWatch, event: Exited | Replied | Lost | Tick, now: flo
         case Exited(death):
             return watch, Stop(reason="SERVER_DIED", detail=f"the server {death.sentence} in mid-run; {_so_far(watch)}")
         case Replied():
-            return replace(watch, replied=watch.replied + 1, last_end=now), None
+            return replace(watch, replied=watch.replied + 1, last_end=now, silent=0), None
         case Lost(why, timeout):
             watch = replace(
                 watch,
                 failed=watch.failed + (not timeout),
                 timeouts=watch.timeouts + timeout,
                 last_end=watch.last_end if timeout else now,
+                silent=watch.silent + 1 if timeout else 0,
                 last_error=why,
             )
-            return watch, _too_many_lost(watch)
+            return watch, _too_many_lost(watch, now)
         case Tick():
             if now - watch.last_end < watch.stall_s:
                 return watch, None
@@ -185,11 +190,16 @@ def next_in_run(watch: RunWatch, event: Exited | Replied | Lost | Tick, now: flo
             assert_never(event)
 
 
-def _too_many_lost(watch: RunWatch) -> Stop | None:
+def _too_many_lost(watch: RunWatch, now: float) -> Stop | None:
     if watch.failed + watch.timeouts <= watch.allowed_lost:
         return None
     if watch.replied == 0 and not watch.failed:
         return Stop(reason="SERVER_HANG", detail=f"the server hangs: every request ran out of time; {_so_far(watch)}")
+    quiet_s = now - watch.last_end
+    # A single slow request among others that are answered is no silence; a server is silent for a while.
+    if watch.silent > 1 or (watch.silent and quiet_s >= watch.stall_s / 2):
+        quiet = f"requests only ran out of time for the last {quiet_s:.0f} s"
+        return Stop(reason="SERVER_HANG", detail=f"the server hangs: {quiet}; {_so_far(watch)}")
     detail = f"more than the {watch.allowed_lost} requests that may be lost were; {_so_far(watch)}"
     return Stop(reason="EVAL_ABORTED", detail=f"{detail}; the last: {watch.last_error}")
 
