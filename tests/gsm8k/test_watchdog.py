@@ -67,6 +67,9 @@ STOPS: dict[str, tuple[list[tuple[Event, float]], str, str]] = {
     "too slow": ([(NotYet("HTTP 503"), 59), (Tick(), 60)], "STARTUP_TIMEOUT", "after 60 s: it does not list the model (last: HTTP 503)"),
     "lists but cannot answer": ([(Listed(("tiny",)), 1), (NotYet("HTTP 500"), 61)], "STARTUP_TIMEOUT", "no completion came"),
     "lists and hangs": ([(Listed(("tiny",)), 1), (Tick(), 61)], "SERVER_HANG", "no completion came"),
+    "a website": ([(NotYet("HTML", True), 1), (NotYet("refused"), 2), (NotYet("HTML", True), 3), (NotYet("HTML", True), 64)],
+                  "WRONG_SERVER", "no model server for 61 s: HTML"),
+    "a website that makes room": ([(NotYet("HTML", True), 1), (NotYet("HTTP 503"), 62)], "STARTUP_TIMEOUT", "HTTP 503"),
     "dead at the deadline": ([(Tick(), 1), (Exited(read_death(1)), 70)], "SERVER_CRASHED", "code 1"),
 }  # fmt: skip
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib import import_module
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
 import openai
 
-from tooling.gsm8k.replies import BadReplyError, parse_models, parse_reply
+from tooling.gsm8k.replies import HTML_PAGE, BadReplyError, parse_models, parse_reply
 from tooling.gsm8k.score import Exchange
+
+T = TypeVar("T")
 
 MAX_REPLY_BYTES = 8_000_000
 """No answer to a word problem comes near it; a server that streams without end is cut off."""
@@ -31,7 +34,11 @@ _UNANSWERED: tuple[type[Exception], ...] = (*_SLOW, *_BROKEN, openai.APIError, B
 
 
 class UnansweredError(Exception):
-    """The server did not answer a probe as it should; the text says how."""
+    """The server did not answer a probe as it should; the text says how. `foreign`: what answers is a website."""
+
+    def __init__(self, message: str, *, foreign: bool = False) -> None:
+        super().__init__(message)
+        self.foreign = foreign
 
 
 class Client:
@@ -79,9 +86,10 @@ class Client:
         try:
             async with asyncio.timeout(PROBE_TIMEOUT_S):
                 async with self._client.models.with_streaming_response.list() as response:
-                    return parse_models(await _read(response))
+                    return self._parse(parse_models, await _read(response))
         except _UNANSWERED as cause:
-            raise UnansweredError(f"/v1/models: {_describe(cause, self._hide)}") from cause
+            foreign = isinstance(cause, BadReplyError) and str(cause).startswith(HTML_PAGE)
+            raise UnansweredError(f"/v1/models: {_describe(cause, self._hide)}", foreign=foreign) from cause
 
     async def complete_once(self) -> None:
         """One tiny completion; it may take as long as a first request needs. Raises UnansweredError."""
@@ -109,13 +117,20 @@ class Client:
         body = self._body if max_tokens is None else {**self._body, "max_tokens": max_tokens}
         try:
             async with asyncio.timeout(self._timeout_s), self._send(prompt, body) as response:
-                return ended(reply=parse_reply(await _read(response), api=self._api)), False
+                return ended(reply=self._parse(partial(parse_reply, api=self._api), await _read(response))), False
         except _SLOW:
             return ended(error=f"no reply within {self._timeout_s:g} s", timeout=True), False
         except (openai.APIStatusError, BadReplyError) as cause:
             return ended(error=_describe(cause, self._hide)), False
         except _BROKEN as cause:
             return ended(error=_describe(cause, self._hide)), True
+
+    def _parse(self, parse: Callable[[str], T], raw: str) -> T:
+        try:
+            return parse(raw)
+        except BadReplyError:
+            # What is quoted of the body is cut; half a secret could no longer be found in it.
+            return parse(self._hide(raw))
 
     def _send(self, prompt: str, body: Mapping[str, Any]) -> Any:
         """The request, as a context manager that opens the response."""
