@@ -108,6 +108,12 @@ class Handler(BaseHTTPRequestHandler):
 
 FAULTS: dict[str, Callable[[Handler], None]] = {
     "error": lambda handler: handler._send(500, b'{"error": {"message": "CUDA error: an illegal memory access"}}'),
+    "denied": lambda handler: handler._send(
+        401, json.dumps({"error": f"{'no ' * 37}such key: {handler.headers.get('Authorization')}"}).encode()
+    ),
+    "refused-in-200": lambda handler: handler._send(
+        200, json.dumps({"error": f"{'no ' * 25}such key: {handler.headers.get('Authorization')}"}).encode()
+    ),
     "html": lambda handler: handler._send(200, b"<html><body>Bad gateway</body></html>", "text/html"),
     "not-json": lambda handler: handler._send(200, b'{"choices": [{"te'),
     "no-choices": lambda handler: handler._send(200, b'{"choices": []}'),

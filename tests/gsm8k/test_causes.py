@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tooling.gsm8k.causes import clean_line, find_cause, find_progress, read_death
+from tooling.gsm8k.causes import TAIL_BYTES, clean_line, cut_line, find_cause, find_progress, find_tail, read_death
 
 CHAIN = """\
 INFO 11-29 12:00:00 [api_server.py:10] starting
@@ -96,3 +96,11 @@ def test_a_death_is_said_in_words(code: int, container: bool, sentence: str) -> 
 
 def test_a_container_that_ran_out_of_memory_is_said_to() -> None:
     assert read_death(137, container=True, out_of_memory=True).sentence == "was ended by SIGKILL (out of memory)"
+
+
+def test_what_is_quoted_of_a_log_is_bounded() -> None:
+    assert cut_line("x" * 2000) == "x" * 2000
+    assert cut_line("x" * 5000) == "x" * 2000 + "… (3,000 characters more)"
+    assert find_tail([str(number) for number in range(60)]) == tuple(str(number) for number in range(10, 60))
+    tail = find_tail(["é" * 2000] * 60)
+    assert 0 < sum(len(line.encode()) for line in tail) <= TAIL_BYTES

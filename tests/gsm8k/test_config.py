@@ -232,3 +232,10 @@ def test_a_served_name_is_expected_where_the_server_is_told_one() -> None:
 def test_every_example_is_a_configuration(path: Path) -> None:
     jsonschema.validate(yaml.safe_load(path.read_text()), SCHEMA)
     parse_config(path.read_text(), path=str(path), strict=True)
+
+
+def test_under_strict_every_oddity_is_said_at_once() -> None:
+    values = {"colour": "red", "env": {"VLLM_ENGINE_READY_TIMEOUT_S": "600"}}
+    text = yaml.safe_dump({"model_name": "tiny", "accuracy_threshold": 0.5, **values})
+    with pytest.raises(InputError, match=r"2 problems: colour.*VLLM_ENGINE_READY_TIMEOUT_S is 600 in env"):
+        parse_config(text, path="c.yaml", strict=True)

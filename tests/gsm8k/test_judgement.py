@@ -142,11 +142,37 @@ def test_a_baseline_must_not_drop_and_a_warm_cache_must_change_nothing(
     assert reasons(check_comparison(comparison, make_config(), warm=True)) == ([warm] if warm else [])
 
 
+def make_baseline(speed: float | None, *, seconds: float | None = 60.0, concurrency: int | None = 32) -> Baseline:
+    return Baseline(
+        verdicts={}, questions_per_second=speed, startup_s=None, conditions={}, seconds=seconds, concurrency=concurrency
+    )
+
+
+def check_fallen(baseline: Baseline, speed: float, *, seconds: float = 60.0) -> list[Finding]:
+    answers = make_answers(correct=int(speed * seconds))
+    return check_speed(baseline, measure_speed(answers, seconds=seconds), make_config())
+
+
 def test_a_slower_release_is_a_finding() -> None:
-    assert check_speed(10.0, 8.5, make_config()) == []
-    assert check_speed(10.0, 20.0, make_config()) == []
-    assert reasons(check_speed(10.0, 7.0, make_config())) == ["SLOWER"]
-    assert reasons(check_speed(None, 7.0, make_config()), Severity.NOTE) == ["NOT_COMPARED"]
+    assert check_fallen(make_baseline(10.0), 8.5) == []
+    assert check_fallen(make_baseline(10.0), 20.0) == []
+    assert reasons(check_fallen(make_baseline(10.0), 7.0)) == ["SLOWER"]
+
+
+SPEEDS = {
+    "none": (make_baseline(None), 60.0, "has no speed"),
+    "a short baseline": (make_baseline(10.0, seconds=9.0), 60.0, "a run of 9.0 s is too short"),
+    "a short run": (make_baseline(10.0), 4.0, "a run of 4.0 s is too short"),
+    "another concurrency": (make_baseline(10.0, concurrency=8), 60.0, "asked 8 at a time, not 32"),
+    "an unknown concurrency": (make_baseline(10.0, concurrency=None), 60.0, "asked an unknown number"),
+}
+
+
+@pytest.mark.parametrize(("baseline", "seconds", "why"), SPEEDS.values(), ids=SPEEDS.keys())
+def test_speeds_that_say_nothing_are_not_compared(baseline: Baseline, seconds: float, why: str) -> None:
+    [finding] = check_fallen(baseline, 1.0, seconds=seconds)
+    assert (finding.severity, finding.reason) == (Severity.NOTE, "NOT_COMPARED")
+    assert why in finding.detail
 
 
 def test_a_warm_cache_that_ruins_answers_fails_although_the_threshold_holds() -> None:
@@ -215,7 +241,7 @@ def test_a_record_is_a_baseline_for_the_next() -> None:
     config, run = make_config(), make_run(correct=3, wrong=1)
     baseline = parse_baseline(measurements(run, config), path="b.json")
     assert baseline.verdicts == run.verdicts("flexible")
-    assert baseline.questions_per_second == 0.4
+    assert (baseline.questions_per_second, baseline.seconds, baseline.concurrency) == (0.4, 10.0, 32)
     check_conditions(baseline, conditions(config, make_data()), path="b.json")
 
 
@@ -233,6 +259,15 @@ def test_a_baseline_under_other_conditions_is_refused() -> None:
 def test_what_is_no_finished_evaluation_is_no_baseline(value: dict[str, Any]) -> None:
     with pytest.raises(InputError) as caught:
         parse_baseline(value, path="b.json")
+    assert caught.value.reason == "BAD_BASELINE"
+
+
+@pytest.mark.parametrize("stop", [None, Stop(reason="SERVER_DIED", detail="d")], ids=["no replies", "it died"])
+def test_what_measured_nothing_is_no_baseline(stop: Stop | None) -> None:
+    answers = make_answers(correct=3 if stop else 0, lost=2)
+    run = Run(cache="cold", startup_s=1.0, answers=answers, seconds=1.0, stop=stop)
+    with pytest.raises(InputError, match="measured no accuracy") as caught:
+        parse_baseline(measurements(run, make_config()), path="b.json")
     assert caught.value.reason == "BAD_BASELINE"
 
 

@@ -14,10 +14,11 @@ import jsonschema
 import pytest
 import yaml
 
-from tests.edges.serving.test_server_process import lives
+from tests.edges.serving.test_server_process import lives, wait_until_dead
 from tests.gsm8k.programmable_server import Behaviour, running
 from tests.trees import make_tree
 from tooling import cli
+from tooling.commands import gsm8k_serving
 from tooling.evidence import parse_record
 from tooling.gsm8k.items import parse_problems
 
@@ -312,6 +313,67 @@ def test_json_holds_the_record_and_nothing_else_is_on_stdout(stage: Stage) -> No
     assert record == stage.record
 
 
+def test_a_server_that_stops_answering_in_mid_run_hangs(stage: Stage) -> None:
+    with running(Behaviour(fault="hang", after=20, answer=answer)) as url:
+        assert stage.run("--server", url, request_timeout_seconds=3) == 4
+    assert stage.record["reason"] == "SERVER_HANG"
+
+
+def test_a_record_that_measured_nothing_is_no_baseline(stage: Stage) -> None:
+    assert stage.run(server_command=["true"]) == 4
+    baseline = stage.root / "baseline.json"
+    baseline.write_text((stage.root / "evidence/gsm8k-c.json").read_text())
+    assert stage.run("--baseline", str(baseline), "--json", server_command=["touch", "launched"]) == 2
+    assert json.loads(stage.out)["error"]["reason"] == "BAD_BASELINE"
+    assert not Path("launched").exists()
+
+
+def everything(stage: Stage) -> str:
+    """All that a user sees and keeps, but for the server's own log."""
+    kept = [
+        path.read_text() for path in (stage.root / "evidence").iterdir() if path.suffix in {".json", ".jsonl", ".md"}
+    ]
+    assert len(kept) == 3
+    return "".join(kept) + stage.text
+
+
+def test_secrets_of_the_command_line_stand_nowhere_though_the_server_prints_them(stage: Stage) -> None:
+    script = "echo args: $*; echo RuntimeError: no $2 $3 $4 $INDEX >&2; sleep 1; exit 3"
+    words = ["--hf-token=hf_x", "--api-key", "k1zz", "k2zz", "--ssl-keyfile-password", "pwzz"]
+    command = ["sh", "-c", script, "serve", *words]
+    assert stage.run(server_command=command, env={"INDEX": "http://me:pa55@host/?access_token=t0k"}) == 4
+    assert stage.record["reason"] == "SERVER_CRASHED"
+    assert stage.first_run["cause"] == "RuntimeError: no --api-key *** *** http://***@host/?access_token=***"
+    for secret in ("hf_x", "k1zz", "k2zz", "pwzz", "pa55", "t0k"):
+        assert secret not in everything(stage)
+
+
+@pytest.mark.parametrize("after", [1, 0], ids=["in mid-run", "at the first completion"])
+def test_a_key_that_a_refusal_repeats_stands_nowhere(stage: Stage, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
+    monkeypatch.setenv("MY_KEY", "sk-very-secret")
+    monkeypatch.setattr(gsm8k_serving, "RUNNING_BUDGET_S", 1.0)
+    with running(Behaviour(fault="denied", after=after)) as url:
+        assert stage.run("--server", url, api_key_variable="MY_KEY") == (4 if after else 3)
+    assert "HTTP 401" in everything(stage)
+    assert "sk-" not in everything(stage)
+
+
+def test_passwords_in_addresses_stand_nowhere(stage: Stage) -> None:
+    assert stage.run("--server", "http://me:pa55@127.0.0.1:9") == 3
+    assert "http://***@127.0.0.1:9" in stage.text
+    assert "pa55" not in everything(stage)
+    assert stage.run("--data", "http://me:pa55@127.0.0.1:9/x") == 3
+    assert "http://***@127.0.0.1:9/x" in stage.text
+    assert "pa55" not in stage.text
+
+
+def test_one_huge_line_does_not_go_whole_into_the_record(stage: Stage) -> None:
+    code = "import sys; print('x' * 5_000_000); sys.exit('RuntimeError: ' + 'y' * 5_000_000)"
+    assert stage.run(server_command=[sys.executable, "-c", code]) == 4
+    assert stage.record["reason"] == "SERVER_CRASHED"
+    assert len(everything(stage)) < 200_000
+
+
 INPUTS = {
     "no configuration": (["gsm8k", "nowhere.yaml"], "MISSING"),
     "a running server cannot restart": (
@@ -321,6 +383,20 @@ INPUTS = {
     "an image and a server": (["gsm8k", "c.yaml", "--server", "http://x", "--image", "i"], "BAD_ARGUMENTS"),
     "two restarts": (["gsm8k", "c.yaml", "--restarts", "2"], "BAD_ARGUMENTS"),
     "no data": (["gsm8k", "c.yaml", "--data", "nowhere"], "MISSING"),
+    **{
+        f"the address {url!r}": (["gsm8k", "c.yaml", "--server", url], "BAD_ARGUMENTS")
+        for url in (
+            "",
+            "nonsense",
+            "http://127.0.0.1:99999",
+            "http://127.0.0.1:x",
+            "ftp://x/",
+            "http://",
+            "http://[::1",
+        )
+    },
+    "an empty image": (["gsm8k", "c.yaml", "--image", ""], "BAD_ARGUMENTS"),
+    "an empty folder of data": (["gsm8k", "c.yaml", "--data", ""], "BAD_ARGUMENTS"),
     "no baseline": (["gsm8k", "c.yaml", "--baseline", "nowhere.json"], "MISSING"),
 }
 
@@ -340,7 +416,8 @@ def test_bad_input_is_exit_2_and_writes_nothing(
     assert not (tmp_path / "evidence").exists()
 
 
-def test_a_stage_that_is_told_to_end_ends_its_server(tmp_path: Path) -> None:
+def start_endless_stage(tmp_path: Path) -> tuple[subprocess.Popen[str], int]:
+    """A stage whose server never becomes ready, over the record of an earlier pass; and a process of that server."""
     pid_file = tmp_path / "orphan"
     config = {
         "model_name": "tiny",
@@ -364,9 +441,54 @@ def test_a_stage_that_is_told_to_end_ends_its_server(tmp_path: Path) -> None:
     deadline = time.monotonic() + 120
     while not (pid_file.exists() and pid_file.read_text()) and time.monotonic() < deadline:
         time.sleep(0.1)
-    orphan = int(pid_file.read_text())
-    stage.send_signal(signal.SIGTERM)
-    output, _ = stage.communicate(timeout=120)
-    assert stage.returncode == 130
+    return stage, int(pid_file.read_text())
+
+
+def outcome(stage: Stage) -> tuple[str, str]:
+    return stage.record["status"], stage.record["reason"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_stage_that_is_told_to_end_ends_its_server_and_leaves_no_old_pass(
+    stage: Stage, number: signal.Signals
+) -> None:
+    with running(Behaviour(answer=answer)) as url:
+        assert stage.run("--server", url) == 0
+    process, orphan = start_endless_stage(stage.root)
+    process.send_signal(number)
+    output, _ = process.communicate(timeout=120)
+    assert process.returncode == 130
     assert "interrupted" in output
     assert not lives(orphan)
+    assert outcome(stage) == ("not-run", "INTERRUPTED")
+
+
+def test_a_stage_that_is_killed_leaves_no_old_pass(stage: Stage) -> None:
+    with running(Behaviour(answer=answer)) as url:
+        assert stage.run("--server", url) == 0
+    process, orphan = start_endless_stage(stage.root)
+    process.kill()
+    process.communicate(timeout=120)
+    assert outcome(stage) == ("not-run", "UNFINISHED")
+    assert stage.lines() == []
+    assert wait_until_dead([orphan])
+
+
+@pytest.mark.parametrize(
+    ("answers", "code", "status", "reason"),
+    [(ANSWERS, 3, "not-run", "PORT_IN_USE"), ({}, 4, "fail", "NO_VALID_RESULT")],
+    ids=["a good first run", "a bad first run"],
+)
+def test_a_second_start_that_fails_keeps_the_first_run(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, answers: dict[str, str], code: int, status: str, reason: str
+) -> None:
+    stage.answers.write_text(json.dumps(answers))
+    taken = iter([False, True])
+    monkeypatch.setattr(gsm8k_serving, "is_port_taken", lambda port: next(taken))
+    assert stage.run("--restarts", "1") == code
+    assert outcome(stage) == (status, reason)
+    first, second = stage.record["measurements"]["runs"]
+    assert (first["reason"], first["flexible"]["not_asked"]) == (None, 0)
+    assert (second["reason"], second["cache"], second["accuracy"]) == ("PORT_IN_USE", "warm", None)
+    assert "the second start failed: port" in second["detail"]
+    assert len(stage.lines()) == 48

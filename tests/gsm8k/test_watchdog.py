@@ -67,6 +67,9 @@ STOPS: dict[str, tuple[list[tuple[Event, float]], str, str]] = {
     "too slow": ([(NotYet("HTTP 503"), 59), (Tick(), 60)], "STARTUP_TIMEOUT", "after 60 s: it does not list the model (last: HTTP 503)"),
     "lists but cannot answer": ([(Listed(("tiny",)), 1), (NotYet("HTTP 500"), 61)], "STARTUP_TIMEOUT", "no completion came"),
     "lists and hangs": ([(Listed(("tiny",)), 1), (Tick(), 61)], "SERVER_HANG", "no completion came"),
+    "a website": ([(NotYet("HTML", True), 1), (NotYet("refused"), 2), (NotYet("HTML", True), 3), (NotYet("HTML", True), 64)],
+                  "WRONG_SERVER", "no model server for 61 s: HTML"),
+    "a website that makes room": ([(NotYet("HTML", True), 1), (NotYet("HTTP 503"), 62)], "STARTUP_TIMEOUT", "HTTP 503"),
     "dead at the deadline": ([(Tick(), 1), (Exited(read_death(1)), 70)], "SERVER_CRASHED", "code 1"),
 }  # fmt: skip
 
@@ -121,6 +124,23 @@ def test_silence_is_a_hang_and_timeouts_do_not_break_it() -> None:
     assert stop is not None
     assert stop.reason == "SERVER_HANG"
     assert "no request has ended for 30 s" in stop.detail
+
+
+HANGS = {
+    "only timeouts since the last reply": ([(Replied(), 1), (Lost("slow", True), 2), (Lost("slow", True), 2)], "SERVER_HANG"),
+    "after an earlier failure": ([(Lost("HTTP 500", False), 1), (Replied(), 2), (Lost("slow", True), 20)], "SERVER_HANG"),
+    "a slow one among others": ([(Lost("slow", True), 1), (Replied(), 2), (Lost("slow", True), 3)], "EVAL_ABORTED"),
+    "failures among them": ([(Replied(), 1), (Lost("slow", True), 20), (Lost("HTTP 500", False), 20)], "EVAL_ABORTED"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("events", "reason"), HANGS.values(), ids=HANGS.keys())
+def test_losses_are_a_hang_where_the_server_fell_silent(
+    events: list[tuple[Exited | Replied | Lost | Tick, float]], reason: str
+) -> None:
+    stop = run(*events)
+    assert stop is not None
+    assert stop.reason == reason
 
 
 def test_a_death_in_mid_run_is_one() -> None:

@@ -15,52 +15,33 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from tooling.commands.gsm8k_inputs import Asked, load_asked
 from tooling.commands.gsm8k_serving import Stage
 from tooling.commands.recording import PinnedTree, add_evidence_argument, load_pinned_tree, make_record, save_record
 from tooling.commands.report import Report
 from tooling.commands.terminal import Terminal
-from tooling.edges.environment import load_environment
 from tooling.edges.files.durable import make_private_folder, replace_file
-from tooling.edges.files.reading import check_root, load_text
-from tooling.edges.gsm8k_data import default_cache, load_data
+from tooling.edges.files.reading import check_root
 from tooling.edges.serving.ports import find_free_port
 from tooling.edges.serving.signals import ending_politely
-from tooling.errors import EdgeError, ExitCode, InputError
-from tooling.evidence import Record, Status, parse_record, seal
+from tooling.errors import EdgeError, ExitCode
+from tooling.evidence import Record, Status, seal
 from tooling.findings import Finding, Severity
-from tooling.gsm8k.comparison import Baseline, check_conditions, parse_baseline
-from tooling.gsm8k.config import Config, ParsedConfig, parse_config, parse_location
-from tooling.gsm8k.launch import Launch, plan_launch, show_address, show_variables, show_words
+from tooling.gsm8k.comparison import Comparison
+from tooling.gsm8k.config import Config
+from tooling.gsm8k.hiding import find_secrets, show_address, show_variables, show_words
+from tooling.gsm8k.launch import Launch, plan_launch
 from tooling.gsm8k.report import render_comparison, render_plan, render_report, render_run
 from tooling.gsm8k.results import (
-    DataSet,
     Run,
     ServerFacts,
-    conditions,
-    plan_data,
     render_measurements,
     render_questions,
 )
-from tooling.gsm8k.verdict import WORLD_REASONS, check_data, compare_runs, judge_stage
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
-    """What the command line and its files say, read before anything is started."""
-
-    parsed: ParsedConfig
-    data: DataSet
-    baseline: Baseline | None
-    baseline_source: str | None
-    environ: Mapping[str, str]
-
-    @property
-    def config(self) -> Config:
-        return self.parsed.config
+from tooling.gsm8k.verdict import blames_world, check_data, compare_runs, judge_stage
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -81,9 +62,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, terminal: Terminal) -> Report:
     """Exit 0: good enough; 2: bad input; 3: no server, or a start-up timeout; 4: crash, wrong answers, a drop."""
     args.root = check_root(args.root)
-    asked = _load(args)
+    asked = load_asked(args)
     tree = load_pinned_tree(args.root, commit=args.commit)
-    launch = None if args.server else _plan_launch(args, asked)
+    launch = None if args.server is not None else _plan_launch(args, asked)
     stage = _make_stage(args, asked, launch, terminal)
     for line in render_plan(asked.config, asked.data, stage.facts, restarts=args.restarts):
         terminal.say(line)
@@ -91,48 +72,21 @@ def run(args: argparse.Namespace, terminal: Terminal) -> Report:
     if args.plan:
         terminal.say_findings(early)
         return Report(command="gsm8k", status="planned", exit_code=ExitCode.OK, findings=tuple(early))
-    runs, error = _conduct(stage, args.restarts)
-    return _finish(args, terminal, asked, stage, tree=tree, runs=runs, error=error, early=early)
+    try:
+        error = _conduct(stage, args.restarts, begin=lambda: _save_unfinished(args, asked, stage, tree, "UNFINISHED"))
+    except KeyboardInterrupt:
+        _save_unfinished(args, asked, stage, tree, "INTERRUPTED")
+        raise
+    return _finish(args, terminal, asked, stage, tree=tree, error=error, early=early)
 
 
-def _load(args: argparse.Namespace) -> _Asked:
-    if args.server and args.restarts:
-        raise InputError("--restarts: a server that runs already cannot be started again", reason="BAD_ARGUMENTS")
-    path: Path = args.config
-    text = load_text(path.parent, path.name).text
-    parsed = parse_config(text, path=str(path), strict=args.strict)
-    if args.data:
-        parsed = replace(parsed, config=replace(parsed.config, data=parse_location(args.data)))
-    environ = load_environment()
-    base = Path() if args.data else path.parent
-    raw = load_data(parsed.config.data, base=base, cache=default_cache(environ.get("XDG_CACHE_HOME")))
-    data = plan_data(parsed.config, raw)
-    baseline = None if args.baseline is None else _load_baseline(args.baseline, conditions(parsed.config, data))
-    return _Asked(
-        parsed=parsed,
-        data=data,
-        baseline=baseline,
-        baseline_source=None if args.baseline is None else args.baseline.name,
-        environ=environ,
-    )
-
-
-def _load_baseline(path: Path, wanted: Mapping[str, object]) -> Baseline:
-    record = parse_record(load_text(path.parent, path.name).text)
-    if record.stage != "gsm8k":
-        raise InputError(f"{path}: found a record of {record.stage}, expected gsm8k", reason="BAD_BASELINE")
-    baseline = parse_baseline(record.measurements, path=str(path))
-    check_conditions(baseline, wanted, path=str(path))
-    return baseline
-
-
-def _plan_launch(args: argparse.Namespace, asked: _Asked) -> Launch:
+def _plan_launch(args: argparse.Namespace, asked: Asked) -> Launch:
     return plan_launch(
         asked.config, free_port=find_free_port(), environ=asked.environ, path=str(args.config), strict=args.strict
     )
 
 
-def _make_stage(args: argparse.Namespace, asked: _Asked, launch: Launch | None, terminal: Terminal) -> Stage:
+def _make_stage(args: argparse.Namespace, asked: Asked, launch: Launch | None, terminal: Terminal) -> Stage:
     config = asked.config
     url = launch.url if launch else str(args.server)
     log_path = _folder(args) / f"gsm8k-{config.name}.server.log"
@@ -158,65 +112,95 @@ def _make_stage(args: argparse.Namespace, asked: _Asked, launch: Launch | None, 
             image=args.image,
             log=log_path.name if launch else None,
         ),
+        secrets=find_secrets(
+            (*(launch.argv if launch else ()), url), {**asked.environ, **(launch.env if launch else config.env)}, key
+        ),
     )
 
 
-def _conduct(stage: Stage, restarts: int) -> tuple[list[Run], EdgeError | None]:
-    runs: list[Run] = []
+def _conduct(stage: Stage, restarts: int, *, begin: Callable[[], None]) -> EdgeError | None:
     try:
         make_private_folder(stage.log_path.parent)
         with ending_politely():
-            runs = stage.conduct(restarts)
+            stage.conduct(restarts, begin=begin)
     except EdgeError as error:
-        return runs, error
+        return EdgeError(stage.hide(error.message), hint=stage.hide(error.hint), reason=error.reason)
     except OSError as cause:
-        return runs, EdgeError(f"{stage.log_path.parent}: cannot be written: {cause.strerror}", reason="UNWRITABLE")
-    last = runs[-1].stop
-    if last is not None and last.reason in WORLD_REASONS:
-        return runs, EdgeError(last.detail, hint=_hint(runs[-1]), reason=last.reason)
-    return runs, None
+        return EdgeError(f"{stage.log_path.parent}: cannot be written: {cause.strerror}", reason="UNWRITABLE")
+    last = stage.runs[-1].stop
+    if last is not None and blames_world(last):
+        return EdgeError(last.detail, hint=_hint(stage.runs[-1]), reason=last.reason)
+    return None
 
 
 def _hint(run: Run) -> str:
+    if run.stop is None or run.stop.reason != "STARTUP_TIMEOUT":
+        return ""
     far = f"it had got as far as: {run.progress[-1]}; " if run.progress else ""
     return f"{far}raise startup_max_wait_seconds if it still made progress"
+
+
+def _save_unfinished(args: argparse.Namespace, asked: Asked, stage: Stage, tree: PinnedTree, reason: str) -> None:
+    """Replaces an earlier record, so that no old pass stands for a stage that was ended from outside."""
+    _save(args, asked, stage, tree=tree, status="not-run", reason=reason, findings=(), comparisons={})
 
 
 def _finish(
     args: argparse.Namespace,
     terminal: Terminal,
-    asked: _Asked,
+    asked: Asked,
     stage: Stage,
     *,
     tree: PinnedTree,
-    runs: Sequence[Run],
     error: EdgeError | None,
     early: Sequence[Finding],
 ) -> Report:
-    config = asked.config
+    config, runs = asked.config, stage.runs
     comparisons = compare_runs(config, runs, asked.baseline)
     judged = judge_stage(
         config, runs, stage.facts, comparisons, baseline=asked.baseline, pinned=tree.flashinfer_version
     )
     findings = [*judged, *early]
     first = next((finding.reason for finding in findings if finding.severity is Severity.ERROR), None)
-    status: Status = "not-run" if error is not None else "fail" if first else "pass"
-    reason = error.reason if error else first
+    # What a finished run has shown stays true, also where the second start then failed.
+    failed = first is not None and (error is None or (bool(runs) and runs[0].stop is None))
+    status: Status = "fail" if failed else "pass" if error is None else "not-run"
+    reason = first if failed or error is None else error.reason
     for each in runs:
         terminal.say("\n".join(render_run(each, config)))
     for against, comparison in comparisons.items():
         terminal.say(render_comparison(comparison, against))
     terminal.say_findings(findings)
+    record, path = _save(
+        args, asked, stage, tree=tree, status=status, reason=reason, findings=findings, comparisons=comparisons
+    )
+    terminal.say(f"{terminal.paint(status, 'green' if status == 'pass' else 'red', 'bold')}: {path}")
+    return _report(status, record, findings, error)
+
+
+def _save(
+    args: argparse.Namespace,
+    asked: Asked,
+    stage: Stage,
+    *,
+    tree: PinnedTree,
+    status: Status,
+    reason: str | None,
+    findings: Sequence[Finding],
+    comparisons: Mapping[str, Comparison],
+) -> tuple[Record, Path]:
+    """Writes the report, the questions and the record of what `stage` has so far."""
+    config = asked.config
     report = render_report(
         config,
-        status=status,
+        status=f"{status} ({reason})" if status == "not-run" else status,
         data=asked.data,
         server=stage.facts,
-        runs=runs,
+        runs=stage.runs,
         comparisons=comparisons,
         findings=findings,
     )
-    files = _write_files(args, config, report, render_questions(runs))
+    files = _write_files(args, config, report, render_questions(stage.runs))
     record = make_record(
         tree,
         stage="gsm8k",
@@ -230,16 +214,14 @@ def _finish(
             config,
             data=asked.data,
             server=stage.facts,
-            runs=runs,
+            runs=stage.runs,
             baseline=comparisons.get("baseline"),
             warm=comparisons.get("warm cache"),
             baseline_source=asked.baseline_source,
             files=files,
         ),
     )
-    path = save_record(args, record)
-    terminal.say(f"{terminal.paint(status, 'green' if status == 'pass' else 'red', 'bold')}: {path}")
-    return _report(status, record, findings, error)
+    return record, save_record(args, record)
 
 
 def _report(status: Status, record: Record, findings: Sequence[Finding], error: EdgeError | None) -> Report:

@@ -12,20 +12,31 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.text import Text
 
 from tooling.commands.terminal import Terminal
-from tooling.gsm8k.causes import is_progress
+from tooling.gsm8k.causes import cut_line, is_progress
 from tooling.gsm8k.score import Exchange
 
 SPARSE_S = 15.0
 TAIL_LINES = 6
+SHOWN_CHARS = 300
 
 
 class Showing:
-    """The progress of one run. `is_correct` judges a question as it ends; `close` takes a live display away."""
+    """The progress of one run. `is_correct` judges a question as it ends; `hide` takes secrets out of log lines.
+
+    `close` takes a live display away.
+    """
 
     def __init__(
-        self, terminal: Terminal, *, total: int, budget_s: float, is_correct: Callable[[int, Exchange], bool]
+        self,
+        terminal: Terminal,
+        *,
+        total: int,
+        budget_s: float,
+        is_correct: Callable[[int, Exchange], bool],
+        hide: Callable[[str], str],
     ) -> None:
         self._terminal, self._total, self._budget_s, self._is_correct = terminal, total, budget_s, is_correct
+        self._hide = hide
         console = Console(stderr=True)
         self._live = Live(console=console, transient=True, refresh_per_second=8) if console.is_terminal else None
         self._bar = Progress(
@@ -46,7 +57,7 @@ class Showing:
             self._live.start()
 
     def starting(self, seconds: float, lines: Sequence[str]) -> None:
-        self._lines.extend(lines)
+        self._lines.extend(cut_line(self._hide(line), SHOWN_CHARS) for line in lines[-TAIL_LINES:])
         headline = f"starting: {seconds:.0f} s of {self._budget_s:.0f} s"
         if self._live is not None:
             self._live.update(Group(Text(headline, "bold"), *(Text(f"  {line}", "dim") for line in self._lines)))

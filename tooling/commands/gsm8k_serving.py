@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -21,10 +21,11 @@ from tooling.edges.serving.ports import is_port_taken
 from tooling.edges.serving.process import ProcessServer
 from tooling.edges.serving.session import Evaluated, Server, drive, evaluate, wait_until_ready
 from tooling.errors import EdgeError, ToolingError
-from tooling.gsm8k.causes import LAST_LINES, Death, find_cause, find_progress
+from tooling.gsm8k.causes import Death, cut_line, find_cause, find_progress, find_tail
 from tooling.gsm8k.config import Config
+from tooling.gsm8k.hiding import hide_secrets
 from tooling.gsm8k.judgement import allowed_lost
-from tooling.gsm8k.launch import Launch, hide_secrets
+from tooling.gsm8k.launch import Launch
 from tooling.gsm8k.prompts import prompt_hash, render_prompt
 from tooling.gsm8k.results import DataSet, Run, ServerFacts
 from tooling.gsm8k.score import Answered, Exchange, Verdict, judge
@@ -37,7 +38,10 @@ RUNNING_BUDGET_S = 120.0
 
 @dataclass(slots=True, kw_only=True)
 class Stage:
-    """What every run of one evaluation shares. `launch` None: the server runs already at `url`."""
+    """What every run of one evaluation shares. `launch` None: the server runs already at `url`.
+
+    `secrets` must not stand in any text that is shown or kept.
+    """
 
     config: Config
     data: DataSet
@@ -49,22 +53,39 @@ class Stage:
     log_path: Path
     terminal: Terminal
     facts: ServerFacts
+    secrets: tuple[str, ...]
+    runs: list[Run] = field(default_factory=list)
 
-    def conduct(self, restarts: int) -> list[Run]:
-        """One run, and one more over the warm cache if asked for and the first came to its end. Ends the server."""
+    def conduct(self, restarts: int, *, begin: Callable[[], None]) -> None:
+        """One run, and one more over the warm cache if asked for and the first came to its end. Ends the server.
+
+        `runs` has what came to an end, also after an error; `begin` is called right before the server is started.
+        """
         if self.launch is None:
-            return [self._ask_running()]
+            begin()
+            self.runs.append(self._ask_running())
+            return
         server = self._make_server(self.launch)
-        runs: list[Run] = []
         try:
-            for number in range(restarts + 1):
-                runs.append(self._start_and_ask(server, self.launch, "warm" if number else "cold"))
-                server.end()
-                if runs[-1].stop is not None:
-                    break
+            begin()
+            self.runs.append(self._start_and_ask(server, self.launch, "cold"))
+            if restarts and self.runs[0].stop is None:
+                self.runs.append(self._restart_and_ask(server, self.launch))
+            server.end()
         finally:
             server.close()
-        return runs
+
+    def _restart_and_ask(self, server: Server, launch: Launch) -> Run:
+        """The second run; where there is no second start, a run that says why not, so that the first one counts."""
+        try:
+            server.end()
+            return self._start_and_ask(server, launch, "warm")
+        except EdgeError as error:
+            stop = Stop(reason=error.reason, detail=self.hide(f"the second start failed: {error.message}"), world=True)
+            return Run(cache="warm", startup_s=None, answers=(), seconds=0.0, stop=stop)
+
+    def hide(self, text: str) -> str:
+        return hide_secrets(text, self.secrets)
 
     def _make_server(self, launch: Launch) -> Server:
         self.log_path.parent.mkdir(parents=True, exist_ok=True)
@@ -127,7 +148,7 @@ class Stage:
         def is_correct(index: int, exchange: Exchange) -> bool:
             return verdict(index, exchange).verdict(self.config.answer) is Verdict.CORRECT
 
-        showing = Showing(self.terminal, total=len(prompts), budget_s=budget_s, is_correct=is_correct)
+        showing = Showing(self.terminal, total=len(prompts), budget_s=budget_s, is_correct=is_correct, hide=self.hide)
         lines = log or LogFollower(Path("/dev/null"))
         try:
             seconds, stop, done = drive(
@@ -191,18 +212,19 @@ class Stage:
             extra_body=config.extra_body,
             timeout_s=config.request_timeout_s,
             concurrency=config.concurrency,
+            hide=self.hide,
         )
 
     def _explain(self, run: Run, stop: Stop, log: LogFollower) -> Run:
         """The run with the reason why it stopped, and what the server's log says about it."""
-        lines = [hide_secrets(line, {**self.environ, **self.config.env}, self.api_key) for line in log.lines]
+        lines = [cut_line(self.hide(line)) for line in log.lines]
         cause = find_cause(lines) if stop.reason in CAUSE_IN_LOG else None
         return replace(
             run,
-            stop=refine_stop(stop, cause),
+            stop=refine_stop(replace(stop, detail=cut_line(self.hide(stop.detail))), cause),
             cause=cause,
             progress=() if run.answers else find_progress(lines),
-            log_tail=tuple(lines[-LAST_LINES:]),
+            log_tail=find_tail(lines),
         )
 
 

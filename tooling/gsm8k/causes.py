@@ -8,6 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 LAST_LINES = 50
+LINE_CHARS = 2_000
+TAIL_BYTES = 40_000
+"""What is quoted of a log: a record must stay readable whatever a server prints."""
 
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _PREFIX = re.compile(
@@ -60,6 +63,23 @@ def read_death(code: int, *, container: bool = False, out_of_memory: bool = Fals
 def clean_line(line: str) -> str:
     """A log line without colours, without what a progress bar had overwritten, and without spaces at its end."""
     return _ANSI.sub("", line.rstrip("\r\n").rsplit("\r", 1)[-1]).rstrip()
+
+
+def cut_line(line: str, limit: int = LINE_CHARS) -> str:
+    """The line, or its start with the number of characters that are left out."""
+    return line if len(line) <= limit else f"{line[:limit]}… ({len(line) - limit:,} characters more)"
+
+
+def find_tail(lines: Sequence[str]) -> tuple[str, ...]:
+    """The last lines, at most `LAST_LINES` of them and at most `TAIL_BYTES` together."""
+    kept: list[str] = []
+    left = TAIL_BYTES
+    for line in reversed(lines[-LAST_LINES:]):
+        left -= len(line.encode("utf-8", "replace")) + 1
+        if left < 0:
+            break
+        kept.append(line)
+    return tuple(reversed(kept))
 
 
 def find_cause(lines: Sequence[str]) -> str | None:

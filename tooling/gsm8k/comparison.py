@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from tooling.errors import InputError
 from tooling.findings import Finding, Severity
 from tooling.gsm8k.config import Config
-from tooling.gsm8k.score import Verdict
+from tooling.gsm8k.score import Speed, Verdict
 from tooling.gsm8k.statistics import ALPHA, mcnemar_exact
+
+MIN_SPEED_S = 10.0
+"""A shorter run's speed is mostly its first and last requests."""
 
 LOST = {Verdict.FAILED, Verdict.TIMEOUT, Verdict.NOT_ASKED}
 
@@ -43,12 +46,17 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Baseline:
-    """What an earlier record says: its verdicts by question, and how fast it was and how it was asked."""
+    """What an earlier record says: its verdicts by question, and how fast it was and how it was asked.
+
+    `seconds` is how long its run lasted, `concurrency` how many requests ran at a time; None where it does not say.
+    """
 
     verdicts: Mapping[str, Verdict]
     questions_per_second: float | None
     startup_s: float | None
     conditions: Mapping[str, object]
+    seconds: float | None = None
+    concurrency: int | None = None
 
 
 def compare(before: Mapping[str, Verdict], after: Mapping[str, Verdict]) -> Comparison | None:
@@ -77,16 +85,21 @@ def parse_baseline(measurements: Mapping[str, object], *, path: str) -> Baseline
     """The baseline in another record's measurements.
 
     Raises:
-        InputError: they are not those of a finished evaluation.
+        InputError: they are not those of a finished evaluation, or it measured nothing.
     """
     try:
         verdicts, run = measurements["verdicts"], measurements["runs"][0]  # type: ignore[index]
         conditions, speed = measurements["conditions"], run["speed"]
+        if run["accuracy"] is None:
+            raise ValueError(f"it measured no accuracy ({run['reason'] or 'no replies'})")
+        config = measurements.get("config", {})
         return Baseline(
             verdicts={str(key): Verdict(value) for key, value in verdicts.items()},  # type: ignore[attr-defined]
             questions_per_second=speed["questions_per_second"],
             startup_s=run["startup_seconds"],
             conditions=dict(conditions),  # type: ignore[call-overload]
+            seconds=speed["seconds"],
+            concurrency=config.get("concurrency"),  # type: ignore[attr-defined]
         )
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as cause:
         raise InputError(
@@ -135,11 +148,17 @@ def check_comparison(comparison: Comparison | None, config: Config, *, warm: boo
     return [Finding(check="gsm8k-comparison", detail=detail, reason=reason, hint="the report lists every flip")]
 
 
-def check_speed(before: float | None, after: float | None, config: Config) -> list[Finding]:
+def check_speed(baseline: Baseline, speed: Speed, config: Config) -> list[Finding]:
     """An error if questions per second fell by more than `max_slowdown`, a note if that cannot be said."""
+    before, after = baseline.questions_per_second, speed.questions_per_second
     if not before or not after:
-        detail = "the baseline has no speed to compare with"
-        return [Finding(check="gsm8k-speed", detail=detail, severity=Severity.NOTE, reason="NOT_COMPARED")]
+        return [_not_compared("the baseline has no speed to compare with")]
+    if baseline.concurrency != config.concurrency:
+        detail = f"the baseline asked {baseline.concurrency or 'an unknown number'} at a time, not {config.concurrency}"
+        return [_not_compared(detail)]
+    shortest = min(baseline.seconds or 0.0, speed.seconds)
+    if shortest < MIN_SPEED_S:
+        return [_not_compared(f"a run of {shortest:.1f} s is too short; both must last {MIN_SPEED_S:.0f} s")]
     slowdown = 1 - after / before
     if slowdown <= config.max_slowdown:
         return []
@@ -149,3 +168,8 @@ def check_speed(before: float | None, after: float | None, config: Config) -> li
     return [
         Finding(check="gsm8k-speed", detail=detail, reason="SLOWER", hint="same machine? then the release is slower")
     ]
+
+
+def _not_compared(why: str) -> Finding:
+    detail = f"speed was not compared: {why}"
+    return Finding(check="gsm8k-speed", detail=detail, severity=Severity.NOTE, reason="NOT_COMPARED")

@@ -16,6 +16,8 @@ from tooling.gsm8k.fields import Fields
 from tooling.gsm8k.prompts import STOP
 from tooling.gsm8k.yaml_text import parse_yaml
 
+READY_TIMEOUT = "VLLM_ENGINE_READY_TIMEOUT_S"
+"""The engine's own start-up budget, which is always set to ours."""
 DEFAULT_STARTUP_MAX_WAIT_SECONDS = 1200
 """Twice what harnesses used before autotuning; a cold start of a large model tunes for minutes."""
 DEFAULT_TOLERANCE = 0.08
@@ -112,6 +114,8 @@ def parse_config(text: str, *, path: str, strict: bool = False) -> ParsedConfig:
     if strict:
         fields.problems += [finding.detail for finding in findings if finding.reason == "UNKNOWN_KEY"]
     if fields.problems:
+        if strict and (second := second_budget(config, config.env, "env")):
+            fields.problems.append(second)
         count = len(fields.problems)
         raise InputError(
             f"{path}: {count} problem{'s' if count > 1 else ''}: " + "; ".join(fields.problems),
@@ -119,6 +123,14 @@ def parse_config(text: str, *, path: str, strict: bool = False) -> ParsedConfig:
             reason="BAD_CONFIG",
         )
     return ParsedConfig(config=config, findings=tuple(findings))
+
+
+def second_budget(config: Config, variables: Mapping[str, str], source: str) -> str | None:
+    """A sentence on another start-up budget than ours in those variables, or None."""
+    theirs, ours = variables.get(READY_TIMEOUT), str(round(config.startup_max_wait_s))
+    if theirs is None or theirs == ours:
+        return None
+    return f"{READY_TIMEOUT} is {theirs} in {source}, but startup_max_wait_seconds is {ours}, which wins"
 
 
 def option_value(words: Sequence[str], option: str) -> str | None:

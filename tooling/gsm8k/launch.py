@@ -1,26 +1,17 @@
-"""The command and environment that a configuration starts a server with, and how they are shown without secrets."""
+"""The command and environment that a configuration starts a server with."""
 
 from __future__ import annotations
 
-import re
-import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tooling.errors import InputError
 from tooling.findings import Finding, Severity
-from tooling.gsm8k.config import Config, option_value
+from tooling.gsm8k.config import READY_TIMEOUT, Config, option_value, second_budget
 
-READY_TIMEOUT = "VLLM_ENGINE_READY_TIMEOUT_S"
 VERSION_CHECK_OFF = "FLASHINFER_DISABLE_VERSION_CHECK"
 DEFAULT_PORT = 8000
 """Where vLLM and `transformers serve` listen when nobody tells them."""
-BLANK = "***"
-_HOLE = "-BLANK-"  # stands for BLANK while words are quoted, since a shell would want quotes round the stars
-
-_SECRET = re.compile(r"TOKEN(?!S|IZER)|(?<!SEP)KEY|SECRET|PASSW|CREDENTIAL|AUTH(?!OR)|COOKIE", re.IGNORECASE)
-_SECRET_OPTION = re.compile(r"--?[\w-]*(?:api-?key|hf-?token|token|password|secret)", re.IGNORECASE)
-_USER_INFO = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,39 +60,6 @@ def plan_launch(
     )
 
 
-def show_words(words: Sequence[str]) -> str:
-    """A command line as a shell would take it, with the values of secret options blanked."""
-    shown: list[str] = []
-    for word in words:
-        option, equals, _ = word.partition("=")
-        if shown and _SECRET_OPTION.fullmatch(shown[-1]):
-            shown.append(_HOLE)
-        elif equals and _SECRET_OPTION.fullmatch(option):
-            shown.append(f"{option}={_HOLE}")
-        else:
-            shown.append(_USER_INFO.sub(_HOLE, word))
-    return shlex.join(shown).replace(_HOLE, BLANK)
-
-
-def show_address(url: str) -> str:
-    """The address without a user and password in it."""
-    return _USER_INFO.sub(BLANK, url)
-
-
-def show_variables(variables: Mapping[str, str]) -> dict[str, str]:
-    """The variables with secrets blanked, by their names and by addresses with a user in them."""
-    return {name: BLANK if _SECRET.search(name) else _USER_INFO.sub(BLANK, value) for name, value in variables.items()}
-
-
-def hide_secrets(text: str, variables: Mapping[str, str], *keys: str | None) -> str:
-    """The text without the values of secret variables and without those keys; servers print their arguments."""
-    secrets = [value for name, value in variables.items() if _SECRET.search(name)] + [key for key in keys if key]
-    for secret in secrets:
-        if len(secret) >= 6:  # shorter ones are words that stand in any log
-            text = text.replace(secret, BLANK)
-    return text
-
-
 def _argv(config: Config, port: int) -> tuple[str, ...]:
     values = {"{port}": str(port), "{model}": config.model_name, "{host}": "127.0.0.1"}
     if config.server_command is not None:
@@ -135,12 +93,11 @@ def _port(config: Config, free_port: int) -> int:
 
 def _check_budget(config: Config, environ: Mapping[str, str], path: str, *, strict: bool) -> list[Finding]:
     """A second budget for the same start ends it early, or keeps a dead engine waiting: ours wins, aloud."""
-    ours, found = str(round(config.startup_max_wait_s)), []
+    found = []
     for source, variables in (("env", config.env), ("the caller's environment", environ)):
-        theirs = variables.get(READY_TIMEOUT)
-        if theirs is None or theirs == ours:
+        detail = second_budget(config, variables, source)
+        if detail is None:
             continue
-        detail = f"{READY_TIMEOUT} is {theirs} in {source}, but startup_max_wait_seconds is {ours}, which wins"
         if strict and source == "env":
             raise InputError(f"{path}: {detail}", hint=f"remove {READY_TIMEOUT} from env", reason="TWO_BUDGETS")
         found.append(_warning(path, detail, "TWO_BUDGETS"))

@@ -16,6 +16,9 @@ class Reply:
     finish_reason: str | None
 
 
+HTML_PAGE = "an HTML page"
+
+
 class BadReplyError(ValueError):
     """The reply is no completion: an HTML page, broken JSON, another shape. Its text says which, in a few words."""
 
@@ -64,7 +67,7 @@ def _load(raw: str) -> dict[str, object]:
     try:
         body = json.loads(raw)
     except (ValueError, RecursionError) as cause:
-        what = "an HTML page" if raw.lstrip()[:1] == "<" else "no JSON"
+        what = HTML_PAGE if raw.lstrip()[:1] == "<" else "no JSON"
         raise BadReplyError(f"{what} in place of JSON: {_short(raw)}") from cause
     if not isinstance(body, dict):
         raise BadReplyError(f"JSON that is no object: {_short(raw)}")

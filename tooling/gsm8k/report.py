@@ -78,7 +78,7 @@ def render_report(
     listed = sorted(findings, key=lambda finding: list(Severity).index(finding.severity))
     parts = [f"# GSM8K {config.name}: {status}", ""]
     parts += [f"- **{finding.severity}** {finding.detail}" for finding in listed]
-    parts += ["", "## Asked", "", *_block(render_plan(config, data, server, restarts=len(runs) - 1)), ""]
+    parts += ["", "## Asked", "", *_block(render_plan(config, data, server, restarts=max(len(runs) - 1, 0))), ""]
     for run in runs:
         parts += [f"## Run with {run.cache} cache", "", *_block(render_run(run, config)), ""]
         parts += _examples(run, config)

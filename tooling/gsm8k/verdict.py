@@ -12,9 +12,14 @@ from tooling.gsm8k.config import Config
 from tooling.gsm8k.judgement import check_score
 from tooling.gsm8k.results import DataSet, Run, ServerFacts
 from tooling.gsm8k.score import measure_speed
+from tooling.gsm8k.watchdog import Stop
 
 WORLD_REASONS = {"STARTUP_TIMEOUT", "PORT_IN_USE", "SERVER_UNREACHABLE"}
 """Ends for which what is tested cannot be blamed: the evaluation did not take place."""
+
+
+def blames_world(stop: Stop) -> bool:
+    return stop.world or stop.reason in WORLD_REASONS
 
 
 def compare_runs(config: Config, runs: Sequence[Run], baseline: Baseline | None) -> dict[str, Comparison]:
@@ -43,8 +48,7 @@ def judge_stage(
         findings += _judge_run(run, config, number)
     if baseline is not None and runs and runs[0].stop is None:
         findings += check_comparison(comparisons.get("baseline"), config, warm=False)
-        speed = measure_speed(runs[0].answers, seconds=runs[0].seconds).questions_per_second
-        findings += check_speed(baseline.questions_per_second, speed, config)
+        findings += check_speed(baseline, measure_speed(runs[0].answers, seconds=runs[0].seconds), config)
     if len(runs) > 1 and runs[1].stop is None:
         findings += check_comparison(comparisons.get("warm cache"), config, warm=True)
     return [*findings, *_check_skew(facts, pinned)]
@@ -64,7 +68,7 @@ def _judge_run(run: Run, config: Config, number: int) -> list[Finding]:
         found = check_score(run.counts(config.answer), config)
         # The second run is over the same questions: what its gate can see has been said.
         return found if number == 0 else [finding for finding in found if finding.severity is Severity.ERROR]
-    if run.stop.reason in WORLD_REASONS:
+    if blames_world(run.stop):
         return []
     cause = f"{run.cause}: " if run.cause else ""
     again = " (second start)" if number else ""

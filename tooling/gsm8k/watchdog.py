@@ -11,6 +11,8 @@ from tooling.gsm8k.causes import Death
 
 _IN_USE = re.compile(r"address (?:is )?already in use|port \d+ is (?:already )?in use|errno 98", re.IGNORECASE)
 
+FOREIGN_S = 60.0
+
 
 class Ask(StrEnum):
     """What the caller should do next."""
@@ -23,10 +25,14 @@ class Ask(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
-    """The end of the watch: a reason for machines and a sentence for people."""
+    """The end of the watch: a reason for machines and a sentence for people.
+
+    `world`: what is tested cannot be blamed, whatever the reason.
+    """
 
     reason: str
     detail: str
+    world: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +56,13 @@ class Completed:
 
 @dataclass(frozen=True, slots=True)
 class NotYet:
-    """A question to the server failed; `why` is kept for the case that nothing better comes."""
+    """A question to the server failed; `why` is kept for the case that nothing better comes.
+
+    `foreign`: a website answered. One may stand in for an engine that loads, but not for long.
+    """
 
     why: str
+    foreign: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +77,8 @@ Event = Exited | Listed | Completed | NotYet | Tick
 class StartWatch:
     """A start that is watched: `started` and all `now` are seconds of one monotonic clock.
 
-    `expected` is the id that must be listed; `listed` says that it was; `asking` that a question is under way.
+    `expected` is the id that must be listed; `listed` says that it was; `asking` that a question is under way;
+    `foreign_since` is when a website began to answer in its place.
     """
 
     started: float
@@ -76,6 +87,7 @@ class StartWatch:
     listed: bool = False
     asking: bool = False
     last_refusal: str = ""
+    foreign_since: float | None = None
 
 
 def next_step(watch: StartWatch, event: Event, now: float) -> tuple[StartWatch, Ask | Stop]:
@@ -93,14 +105,14 @@ def next_step(watch: StartWatch, event: Event, now: float) -> tuple[StartWatch, 
                 names = ", ".join(models[:5])
                 return watch, Stop(reason="WRONG_MODEL", detail=f"the server lists {names}, not {watch.expected}")
             watch = replace(watch, asking=False, last_refusal="/v1/models lists nothing yet")
-        case NotYet(why):
-            watch = replace(watch, asking=False, last_refusal=why)
+        case NotYet(why, foreign):
+            watch = _refused(watch, why, now, foreign=foreign)
         case Tick():
             pass
         case _:
             assert_never(event)
-    if seconds >= watch.budget_s:
-        return watch, _too_slow(watch, seconds)
+    if stop := _wrong_server(watch, now) or _too_slow(watch, seconds):
+        return watch, stop
     if watch.asking or isinstance(event, NotYet | Listed):
         return watch, Ask.WAIT
     return replace(watch, asking=True), Ask.COMPLETION if watch.listed else Ask.MODELS
@@ -119,7 +131,22 @@ def _ended(death: Death, seconds: float) -> Stop:
     return Stop(reason="SERVER_CRASHED", detail=f"the server {death.sentence} {seconds:.1f} s after its start")
 
 
-def _too_slow(watch: StartWatch, seconds: float) -> Stop:
+def _refused(watch: StartWatch, why: str, now: float, *, foreign: bool) -> StartWatch:
+    since = now if watch.foreign_since is None else watch.foreign_since
+    return replace(watch, asking=False, last_refusal=why, foreign_since=since if foreign else None)
+
+
+def _wrong_server(watch: StartWatch, now: float) -> Stop | None:
+    seconds = 0.0 if watch.foreign_since is None else now - watch.foreign_since
+    if seconds <= FOREIGN_S:
+        return None
+    detail = f"what answers has been no model server for {seconds:.0f} s: {watch.last_refusal}"
+    return Stop(reason="WRONG_SERVER", detail=detail)
+
+
+def _too_slow(watch: StartWatch, seconds: float) -> Stop | None:
+    if seconds < watch.budget_s:
+        return None
     state = "it lists the model, but no completion came" if watch.listed else "it does not list the model"
     refusal = f" (last: {watch.last_refusal})" if watch.last_refusal else ""
     reason = "SERVER_HANG" if watch.listed and watch.asking else "STARTUP_TIMEOUT"
@@ -128,12 +155,16 @@ def _too_slow(watch: StartWatch, seconds: float) -> Stop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunWatch:
-    """A run that is watched: how many requests ended how, and when the last one did."""
+    """A run that is watched: how many requests ended how, and when the last one did.
+
+    `silent` counts the requests that timed out since the last one that ended otherwise.
+    """
 
     total: int
     allowed_lost: int
     stall_s: float
     last_end: float
+    silent: int = 0
     replied: int = 0
     failed: int = 0
     timeouts: int = 0
@@ -162,16 +193,17 @@ def next_in_run(watch: RunWatch, event: Exited | Replied | Lost | Tick, now: flo
         case Exited(death):
             return watch, Stop(reason="SERVER_DIED", detail=f"the server {death.sentence} in mid-run; {_so_far(watch)}")
         case Replied():
-            return replace(watch, replied=watch.replied + 1, last_end=now), None
+            return replace(watch, replied=watch.replied + 1, last_end=now, silent=0), None
         case Lost(why, timeout):
             watch = replace(
                 watch,
                 failed=watch.failed + (not timeout),
                 timeouts=watch.timeouts + timeout,
                 last_end=watch.last_end if timeout else now,
+                silent=watch.silent + 1 if timeout else 0,
                 last_error=why,
             )
-            return watch, _too_many_lost(watch)
+            return watch, _too_many_lost(watch, now)
         case Tick():
             if now - watch.last_end < watch.stall_s:
                 return watch, None
@@ -181,11 +213,16 @@ def next_in_run(watch: RunWatch, event: Exited | Replied | Lost | Tick, now: flo
             assert_never(event)
 
 
-def _too_many_lost(watch: RunWatch) -> Stop | None:
+def _too_many_lost(watch: RunWatch, now: float) -> Stop | None:
     if watch.failed + watch.timeouts <= watch.allowed_lost:
         return None
     if watch.replied == 0 and not watch.failed:
         return Stop(reason="SERVER_HANG", detail=f"the server hangs: every request ran out of time; {_so_far(watch)}")
+    quiet_s = now - watch.last_end
+    # A single slow request among others that are answered is no silence; a server is silent for a while.
+    if watch.silent > 1 or (watch.silent and quiet_s >= watch.stall_s / 2):
+        quiet = f"requests only ran out of time for the last {quiet_s:.0f} s"
+        return Stop(reason="SERVER_HANG", detail=f"the server hangs: {quiet}; {_so_far(watch)}")
     detail = f"more than the {watch.allowed_lost} requests that may be lost were; {_so_far(watch)}"
     return Stop(reason="EVAL_ABORTED", detail=f"{detail}; the last: {watch.last_error}")
 

@@ -115,3 +115,12 @@ def test_a_probe_that_fails_says_why() -> None:
         probe(url)
     with pytest.raises(UnansweredError, match="first completion"):
         probe(url)
+
+
+@pytest.mark.parametrize("fault", ["denied", "refused-in-200"])
+def test_a_refusal_is_told_without_the_secret_also_where_it_is_cut(fault: str) -> None:
+    with running(Behaviour(fault=fault)) as url:
+        [exchange] = ask(url, "q", api_key="sk-very-secret", hide=lambda text: text.replace("sk-very-secret", "***"))
+    assert exchange.reply is None
+    assert "no such key" in exchange.error
+    assert "sk-" not in exchange.error

@@ -128,6 +128,14 @@ def test_a_log_is_followed_line_by_line(tmp_path: Path) -> None:
     assert follower.tail(2) == ("two", "three \ufffd")
 
 
+def test_of_an_endless_line_only_the_start_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b"y" * 3_000_000 + b"\nnext\n" + b"z" * 3_000_000)
+    follower = LogFollower(path)
+    follower.finish()
+    assert [len(line) for line in follower.lines] == [20_000, 4, 20_000]
+
+
 def test_a_taken_port_is_seen_on_any_address() -> None:
     import socket
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib import import_module
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
 import openai
 
-from tooling.gsm8k.replies import BadReplyError, parse_models, parse_reply
+from tooling.gsm8k.replies import HTML_PAGE, BadReplyError, parse_models, parse_reply
 from tooling.gsm8k.score import Exchange
+
+T = TypeVar("T")
 
 MAX_REPLY_BYTES = 8_000_000
 """No answer to a word problem comes near it; a server that streams without end is cut off."""
@@ -31,11 +34,18 @@ _UNANSWERED: tuple[type[Exception], ...] = (*_SLOW, *_BROKEN, openai.APIError, B
 
 
 class UnansweredError(Exception):
-    """The server did not answer a probe as it should; the text says how."""
+    """The server did not answer a probe as it should; the text says how. `foreign`: what answers is a website."""
+
+    def __init__(self, message: str, *, foreign: bool = False) -> None:
+        super().__init__(message)
+        self.foreign = foreign
 
 
 class Client:
-    """One server and how it is asked. Used in one event loop and closed there."""
+    """One server and how it is asked. Used in one event loop and closed there.
+
+    `hide` takes secrets out of what the server says when it refuses: some repeat the key that they were given.
+    """
 
     def __init__(
         self,
@@ -50,11 +60,13 @@ class Client:
         extra_body: Mapping[str, object] | None = None,
         timeout_s: float = 600.0,
         concurrency: int = 1,
+        hide: Callable[[str], str] = str,
     ) -> None:
         base = url.rstrip("/")
         self._model, self._api, self._timeout_s = model, api, timeout_s
         self._body = {"max_tokens": max_tokens, "temperature": temperature, "stop": list(stop)}
         self._extra = dict(extra_body or {})
+        self._hide = hide
         limits = _http.Limits(max_connections=concurrency + 2, max_keepalive_connections=concurrency + 2)
         self._client = openai.AsyncOpenAI(
             base_url=base if base.endswith("/v1") else f"{base}/v1",
@@ -74,9 +86,10 @@ class Client:
         try:
             async with asyncio.timeout(PROBE_TIMEOUT_S):
                 async with self._client.models.with_streaming_response.list() as response:
-                    return parse_models(await _read(response))
+                    return self._parse(parse_models, await _read(response))
         except _UNANSWERED as cause:
-            raise UnansweredError(f"/v1/models: {_describe(cause)}") from cause
+            foreign = isinstance(cause, BadReplyError) and str(cause).startswith(HTML_PAGE)
+            raise UnansweredError(f"/v1/models: {_describe(cause, self._hide)}", foreign=foreign) from cause
 
     async def complete_once(self) -> None:
         """One tiny completion; it may take as long as a first request needs. Raises UnansweredError."""
@@ -104,13 +117,20 @@ class Client:
         body = self._body if max_tokens is None else {**self._body, "max_tokens": max_tokens}
         try:
             async with asyncio.timeout(self._timeout_s), self._send(prompt, body) as response:
-                return ended(reply=parse_reply(await _read(response), api=self._api)), False
+                return ended(reply=self._parse(partial(parse_reply, api=self._api), await _read(response))), False
         except _SLOW:
             return ended(error=f"no reply within {self._timeout_s:g} s", timeout=True), False
         except (openai.APIStatusError, BadReplyError) as cause:
-            return ended(error=_describe(cause)), False
+            return ended(error=_describe(cause, self._hide)), False
         except _BROKEN as cause:
-            return ended(error=_describe(cause)), True
+            return ended(error=_describe(cause, self._hide)), True
+
+    def _parse(self, parse: Callable[[str], T], raw: str) -> T:
+        try:
+            return parse(raw)
+        except BadReplyError:
+            # What is quoted of the body is cut; half a secret could no longer be found in it.
+            return parse(self._hide(raw))
 
     def _send(self, prompt: str, body: Mapping[str, Any]) -> Any:
         """The request, as a context manager that opens the response."""
@@ -135,18 +155,18 @@ async def _read(response: Any) -> str:
     return raw.decode(errors="replace")
 
 
-def _describe(cause: Exception) -> str:
+def _describe(cause: Exception, hide: Callable[[str], str]) -> str:
     """One line: the HTTP status with the start of its body, or the innermost reason of a broken connection."""
     if isinstance(cause, openai.APIStatusError):
-        return f"HTTP {cause.status_code}: {' '.join(cause.response.text.split())[:150]}"
+        return f"HTTP {cause.status_code}: {hide(' '.join(cause.response.text.split()))[:150]}"
     if isinstance(cause, BadReplyError):
-        return str(cause)
+        return hide(str(cause))
     if isinstance(cause, _SLOW):
         return "no reply in time"
     innermost: BaseException = cause
     while innermost.__cause__ is not None:
         innermost = innermost.__cause__
-    return f"{type(innermost).__name__}: {innermost}"[:200].rstrip(": ")
+    return hide(f"{type(innermost).__name__}: {innermost}")[:200].rstrip(": ")
 
 
 def _is_loopback(url: str) -> bool:

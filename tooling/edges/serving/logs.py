@@ -10,6 +10,8 @@ from tooling.gsm8k.causes import LAST_LINES, clean_line
 KEPT_LINES = 5000
 """Enough for the tracebacks of an engine, its workers and its front end."""
 READ_AT_ONCE_BYTES = 1_000_000
+LINE_BYTES = 20_000
+"""Of a longer line only the start is kept: more than is ever quoted, so that secrets are blanked before it is cut."""
 
 
 class LogFollower:
@@ -26,14 +28,15 @@ class LogFollower:
         found: list[str] = []
         while chunk := self._read():
             *whole, self._rest = (self._rest + chunk).replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
-            found += [line for raw in whole if (line := clean_line(raw.decode(errors="replace"))).strip()]
+            self._rest = self._rest[:LINE_BYTES]
+            found += [line for raw in whole if (line := _decode(raw)).strip()]
         self.lines.extend(found)
         return found
 
     def finish(self) -> None:
         """Reads what is left, also a last line without an end."""
         self.read_new()
-        if last := clean_line(self._rest.decode(errors="replace")).strip():
+        if last := _decode(self._rest).strip():
             self.lines.append(last)
         self._rest = b""
 
@@ -49,3 +52,7 @@ class LogFollower:
             return b""
         self._offset += len(chunk)
         return chunk
+
+
+def _decode(raw: bytes) -> str:
+    return clean_line(raw[:LINE_BYTES].decode(errors="replace"))

@@ -180,7 +180,7 @@ async def _ask_models(client: Client) -> Event:
     try:
         return Listed(await client.list_models())
     except UnansweredError as cause:
-        return NotYet(str(cause))
+        return NotYet(str(cause), cause.foreign)
 
 
 async def _ask_completion(client: Client) -> Event:
