@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -122,21 +123,13 @@ def _parse(body: bytes, kind: str, parameters: str, url: str, project: str) -> P
 
 
 def _release_file(package: DistributionPackage, project: str, label: str) -> ReleaseFile | None:
-    name = package.filename
-    parsed = parse_file_name(name, project)
-    if parsed is None:
-        name = unquote(urlsplit(package.url).path.rpartition("/")[2])
-        parsed = parse_file_name(name, project)
-    if parsed is None:
+    url = split_credentials(package.url)[0]
+    in_address = unquote(urlsplit(package.url).path.rpartition("/")[2])
+    found = _named_file(package.filename, url, project, label) or _named_file(in_address, url, project, label)
+    if found is None:
         return None
-    version, kind = parsed
-    return ReleaseFile(
-        filename=name,
-        project=canonicalize_name(project),
-        version=version,
-        kind=kind,
-        url=split_credentials(package.url)[0],
-        index=label,
+    return replace(
+        found,
         size_bytes=package.size,
         sha256=_sha256(package.digests),
         requires_python=package.requires_python or None,
