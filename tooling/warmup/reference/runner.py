@@ -8,7 +8,7 @@ from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
-from tooling.warmup.reference.operations import OPERATIONS, Shape, default_labels, make_layer
+from tooling.warmup.reference.operations import Shape, default_labels, make_layer
 
 MAX_TOKENS = 64
 """Seven buckets; two operations in two types tune within 30 s beside compiling."""
@@ -107,11 +107,6 @@ class ReferenceRunner:
         exact, found = layer.exact(rows), layer.run(rows).float()
         largest = float((found - exact).abs().max() / exact.abs().max())
         return Error(label=label, largest=largest, finite=bool(self._torch.isfinite(found).all()))
-
-
-def operation_names(labels: Sequence[str]) -> tuple[str, ...]:
-    """FlashInfer's names of those operations, each once, in order."""
-    return tuple(dict.fromkeys(OPERATIONS[label].name for label in labels))
 
 
 def _make_model(torch: Any, layers: dict[str, Any]) -> Any:
