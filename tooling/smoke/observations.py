@@ -113,12 +113,11 @@ class RankSeen:
     """One rank of one run.
 
     `strategy` is the one that this rank's own warm-up record names, "" if it has none. `report` is this rank's part of
-    the warm-up's record (`RankReport.as_json`), {} if it has none. `lookups`: token
-    count as text, then operation, then counts (`Counts.as_json`), taken after the warm-up. `passed`: the operations
-    that were handed to FlashInfer's `autotune(skip_ops=…)`, null where it was called without the argument or not at
-    all. `jit_s` is time spent compiling, `tuning_s` time in tuning mode without it. `sticky_error`: what CUDA still
-    complains of afterwards. `out_of_memory`, `skipped_tactics`: lines of FlashInfer's log. `downloads`: addresses that
-    the rank asked for.
+    the warm-up's record (`RankReport.as_json`), {} if it has none. `lookups`: token count as text, then operation, then
+    counts (`Counts.as_json`), taken after the warm-up. `passed`: the operations that were handed to FlashInfer's
+    `autotune(skip_ops=…)`, null where it was called without the argument or not at all. `jit_s` is time spent
+    compiling, `tuning_s` time in tuning mode without it. `sticky_error`: what CUDA still complains of afterwards.
+    `out_of_memory`, `skipped_tactics`: lines of FlashInfer's log. `downloads`: addresses that the rank asked for.
     """
 
     rank: int
