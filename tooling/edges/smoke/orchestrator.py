@@ -40,8 +40,8 @@ NO_ROW = "the capabilities table has no row for the installed release"
 class Conditions:
     """What holds for all runs: where they work, with which environment and devices, and for how long at most.
 
-    `folder` is emptied by nobody; `jit` is where kernels are compiled to. `gpus`: device numbers, () without a GPU.
-    `table`: a file with the row to use, "" for the shipped table. `rehearsal`: tests only.
+    Runs leave their files below `folder`; `jit` is where kernels are compiled to. `gpus`: device numbers, () without
+    a GPU. `table`: a file with the row to use, "" for the shipped table. `rehearsal`: tests only.
     """
 
     folder: Path
