@@ -16,9 +16,9 @@ from tooling.smoke.orders import Order
 
 
 def prepare(order: Order, channel: Channel) -> None:
-    from tests.warmup.worker import replace_timing
-
     import torch
+
+    from tests.warmup.worker import replace_timing
 
     torch.set_num_threads(1)
     replace_timing(order.rank)
