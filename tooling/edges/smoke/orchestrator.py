@@ -5,6 +5,7 @@ The workers of the next run are started while the present one works: they import
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,7 +16,7 @@ from tooling.capabilities.gating import Strategy, World, gate
 from tooling.capabilities.table import Row
 from tooling.edges.smoke.cache_root import lay_out, list_files, place
 from tooling.edges.smoke.process import Worker
-from tooling.edges.smoke.watching import Crew
+from tooling.edges.smoke.watching import PEER_GRACE_S, Crew
 from tooling.smoke.observations import FilesSeen, RankSeen, RunSeen, ScenarioSeen
 from tooling.smoke.orders import (
     FORCED,
@@ -52,6 +53,8 @@ class Conditions:
     table: str = ""
     max_tokens: int = MAX_TOKENS
     deadlines: Deadlines = DEADLINES
+    peer_grace_s: float = PEER_GRACE_S
+    python: str = sys.executable
     rehearsal: Rehearsal | None = None
 
 
@@ -223,7 +226,7 @@ class Orchestrator:
             before = list_files(run.cache)
             self._next = self._start(following) if following else None
             started = time.monotonic()
-            ranks = crew.run(self._left(run), self._audience.working)
+            ranks = crew.run(self._left(run), self._audience.working, peer_grace_s=self._conditions.peer_grace_s)
             self._spent[run.scenario.name] = self._spent.get(run.scenario.name, 0.0) + time.monotonic() - started
         finally:
             crew.close()
@@ -240,7 +243,7 @@ class Orchestrator:
 
     def _start(self, run: Run) -> Crew:
         self._next_folder = run.folder
-        return Crew(run.orders, run.folder, run.environ)
+        return Crew(run.orders, run.folder, run.environ, python=self._conditions.python)
 
     def _take(self, run: Run) -> Crew:
         """The crew that was started for that run ahead, or a new one; one for a run that is left out is ended."""
