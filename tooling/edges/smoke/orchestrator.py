@@ -5,17 +5,21 @@ The workers of the next run are started while the present one works: they import
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from tooling.capabilities.gating import Strategy, World, gate
 from tooling.capabilities.table import Row
+from tooling.edges.serving.ports import find_free_port
 from tooling.edges.smoke.cache_root import lay_out, list_files, place
+from tooling.edges.smoke.launcher import Launched
 from tooling.edges.smoke.process import Worker
+from tooling.edges.smoke.relay import WORLD
 from tooling.edges.smoke.watching import PEER_GRACE_S, Crew
 from tooling.smoke.observations import FilesSeen, RankSeen, RunSeen, ScenarioSeen
 from tooling.smoke.orders import (
@@ -55,6 +59,7 @@ class Conditions:
     deadlines: Deadlines = DEADLINES
     peer_grace_s: float = PEER_GRACE_S
     python: str = sys.executable
+    launched: Launched | None = None
     rehearsal: Rehearsal | None = None
 
 
@@ -151,7 +156,8 @@ class Orchestrator:
         folder, cache = home / temperature, home / "cache"
         workload = choose_workload(scenario, conditions.max_tokens)
         rehearsal = conditions.rehearsal
-        several = scenario.ranks > 1 and len(conditions.gpus) >= scenario.ranks
+        launched = conditions.launched
+        several = scenario.ranks > 1 and len(conditions.gpus) >= (launched.local_ranks if launched else scenario.ranks)
         common = Order(
             scenario=scenario.name,
             temperature=temperature,
@@ -161,7 +167,7 @@ class Orchestrator:
             cache_root=str(cache),
             backend=scenario.backend,
             transport="nccl" if several else "gloo",
-            meeting=f"file://{folder / 'meeting'}" if scenario.ranks > 1 else "",
+            meeting=self._meeting(folder) if scenario.ranks > 1 else "",
             table=conditions.table,
             labels=rehearsal.labels if rehearsal else workload.labels,
             max_tokens=workload.max_tokens,
@@ -189,9 +195,18 @@ class Orchestrator:
             TIMEOUT: str(conditions.deadlines.total_s),
             "FLASHINFER_WORKSPACE_BASE": str(conditions.jit),
         }
+        if launched is not None:
+            environ[WORLD] = json.dumps(asdict(launched))
         return Run(
             scenario=scenario, temperature=temperature, cache=cache, orders=orders, folder=folder, environ=environ
         )
+
+    def _meeting(self, folder: Path) -> str:
+        """A file, which all ranks of a host see; a port of this host for ranks of others."""
+        launched = self._conditions.launched
+        if launched is None or launched.one_host:
+            return f"file://{folder / 'meeting'}"
+        return f"tcp://{launched.address}:{find_free_port()}"
 
     def _forced(self, scenario: Scenario) -> str:
         """Nothing to force where the rule keeps a cache anyway."""
@@ -243,7 +258,13 @@ class Orchestrator:
 
     def _start(self, run: Run) -> Crew:
         self._next_folder = run.folder
-        return Crew(run.orders, run.folder, run.environ, python=self._conditions.python)
+        return Crew(
+            run.orders,
+            run.folder,
+            run.environ,
+            python=self._conditions.python,
+            relayed=self._conditions.launched is not None,
+        )
 
     def _take(self, run: Run) -> Crew:
         """The crew that was started for that run ahead, or a new one; one for a run that is left out is ended."""

@@ -29,13 +29,17 @@ Tell = Callable[[Sequence[Worker]], None]
 class Crew:
     """The workers of one run. `close` leaves no process of theirs alive, whatever happened."""
 
-    def __init__(self, orders: Sequence[Order], folder: Path, environ: Mapping[str, str], *, python: str) -> None:
+    def __init__(
+        self, orders: Sequence[Order], folder: Path, environ: Mapping[str, str], *, python: str, relayed: bool = False
+    ) -> None:
         self._mark = secrets.token_hex(8)
         self.workers: list[Worker] = []
         folder.mkdir(parents=True, exist_ok=True)
         try:
             for order in orders:
-                self.workers.append(Worker(order, folder, environ, self._mark, python=python))
+                self.workers.append(
+                    Worker(order, folder, environ, self._mark, python=python, relayed=relayed and order.rank > 0)
+                )
         except BaseException:
             self.close()
             raise
