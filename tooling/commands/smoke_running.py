@@ -46,6 +46,8 @@ from tooling.smoke.observations import INTERRUPTED, MachineSeen, ScenarioSeen
 from tooling.smoke.orders import Rehearsal
 from tooling.smoke.pinned import find_pinned
 from tooling.smoke.scenarios import Scenario
+from tooling.smoke.story import render_story
+from tooling.smoke.summary import render_summary
 from tooling.warmup.settings import Deadlines
 
 MAIN = "flashinfer-python"
@@ -128,8 +130,6 @@ def explain(path: Path, terminal: Terminal) -> Report:
         raise InputError(f"{path}: cannot be read: {cause}", reason="UNREADABLE") from cause
     if record.stage != "smoke":
         raise InputError(f"{path}: a record of {record.stage}, not of smoke", reason="OTHER_STAGE")
-    from tooling.smoke.story import render_story  # noqa: PLC0415
-
     for line in render_story(record):
         terminal.say(line)
     return Report(
@@ -213,6 +213,7 @@ def _finish(stage: Stage, requested: Sequence[Scenario], scenarios: Sequence[Sce
         judgement.status, judgement.reason, findings=judgement.findings, body=measurements(seen, judgement)
     )
     terminal = stage.terminal
+    terminal.say("\n".join(["", *render_summary(seen, judgement)]))
     terminal.say_findings(judgement.findings)
     colour = "green" if judgement.status == "pass" else "red"
     terminal.say(f"{terminal.paint(judgement.status, colour, 'bold')}: {path}")

@@ -1,7 +1,7 @@
 """A world that torchrun has made: rank 0 orchestrates, every other rank serves it and runs its part as a worker.
 
-The ranks meet at the launcher's own key-value store. For each run of rank R, rank 0 starts a relay (`relay`) that looks to
-the orchestrator like a worker and passes order, steps and answer between it and the process that serves rank R.
+The ranks meet at the launcher's own key-value store. For each run of rank R, rank 0 starts a relay (`relay`), to the
+orchestrator a worker like others, which passes order, steps and answer between it and the process that serves rank R.
 """
 
 from __future__ import annotations

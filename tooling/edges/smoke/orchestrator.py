@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from tooling.capabilities.gating import Strategy, World, gate
+from tooling.capabilities.gating import Strategy
 from tooling.capabilities.table import Row
 from tooling.edges.serving.ports import find_free_port
 from tooling.edges.smoke.cache_root import lay_out, list_files, place
@@ -21,15 +21,14 @@ from tooling.edges.smoke.launcher import Launched
 from tooling.edges.smoke.process import Worker
 from tooling.edges.smoke.relay import WORLD
 from tooling.edges.smoke.watching import PEER_GRACE_S, Crew
+from tooling.smoke.expectations import expect, fit_scenario
 from tooling.smoke.observations import FilesSeen, RankSeen, RunSeen, ScenarioSeen
 from tooling.smoke.orders import (
-    FORCED,
     MAX_TOKENS,
     Order,
     Rehearsal,
     choose_workload,
     count_sizes,
-    fit_layout,
     scenario_environment,
 )
 from tooling.smoke.scenarios import Scenario
@@ -93,7 +92,7 @@ class Orchestrator:
     def __init__(self, conditions: Conditions, scenarios: Sequence[Scenario], audience: Audience) -> None:
         self._conditions = conditions
         self._audience = audience
-        self.scenarios = tuple(self._fit(scenario) for scenario in scenarios)
+        self.scenarios = tuple(fit_scenario(scenario, conditions.row) for scenario in scenarios)
         self.seen: dict[str, ScenarioSeen] = {}
         self._kept: dict[int, dict[str, Any]] = {}
         self._spent: dict[str, float] = {}
@@ -120,10 +119,6 @@ class Orchestrator:
         """What was seen of every scenario; `not_run` says why those are missing that have no two runs."""
         found = [self.seen.get(one.name, ScenarioSeen(name=one.name)) for one in self.scenarios]
         return tuple(replace(one, not_run=not_run) if not_run and one.warm is None else one for one in found)
-
-    def _fit(self, scenario: Scenario) -> Scenario:
-        row = self._conditions.row
-        return fit_layout(scenario, _strategy(row, Scenario(name="", about=""))) if row else scenario
 
     def _is_worth_it(self, run: Run) -> bool:
         """A warm run after a cold one that did not end would show nothing."""
@@ -172,7 +167,7 @@ class Orchestrator:
             labels=rehearsal.labels if rehearsal else workload.labels,
             max_tokens=workload.max_tokens,
             count_at=count_sizes(workload.max_tokens),
-            forced=self._forced(scenario),
+            forced=str(expect(scenario, conditions.row).forced or ""),
             slow_kernel=scenario.skip == "automatic",
             total_s=conditions.deadlines.total_s,
             cache_off=scenario.cache_off,
@@ -207,13 +202,6 @@ class Orchestrator:
         if launched is None or launched.one_host:
             return f"file://{folder / 'meeting'}"
         return f"tcp://{launched.address}:{find_free_port()}"
-
-    def _forced(self, scenario: Scenario) -> str:
-        """Nothing to force where the rule keeps a cache anyway."""
-        row = self._conditions.row
-        if not scenario.forced or row is None or _persists(row, scenario):
-            return ""
-        return str(FORCED)
 
     def _layer(self, scenario: Scenario, cache: Path) -> Callable[[], None]:
         def lay() -> None:
@@ -294,15 +282,3 @@ def _run_seen(ranks: tuple[RankSeen, ...], answers: list[dict[str, Any]], files:
         record=next((answer["record"] for answer in told if "record" in answer), {}),
         files=replace(files, read=tuple(sorted(opened)) if len(told) == len(ranks) else None),
     )
-
-
-def _strategy(row: Row, scenario: Scenario) -> Strategy:
-    return gate(row.facts, _world(scenario), deepep_synchronized=bool(row.deepep_synchronized)).strategy
-
-
-def _persists(row: Row, scenario: Scenario) -> bool:
-    return gate(row.facts, _world(scenario), deepep_synchronized=bool(row.deepep_synchronized)).persistent
-
-
-def _world(scenario: Scenario) -> World:
-    return World(ranks=scenario.ranks, backend=scenario.backend, cache_off=scenario.cache_off)
