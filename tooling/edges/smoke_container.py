@@ -102,8 +102,12 @@ class SmokeContainer:
 
     def __exit__(self, *_: object) -> None:
         """An engine that does not answer keeps the leash, which tries again when this process ends."""
-        with suppress(NotFound):
+        try:
             self._container.remove(force=True, v=True)
+        except APIError as cause:
+            # 404: gone; 409: somebody else's removal is on its way.
+            if cause.status_code not in {404, 409}:
+                raise
         if self._leash is not None:
             self._leash.release()
 
@@ -148,6 +152,8 @@ class SmokeContainer:
             self._container.wait(timeout=60)
             self._container.reload()
         state: Mapping[str, Any] = self._container.attrs["State"]
+        if state.get("Status") in {"removing", "dead"}:
+            raise _gone("its removal is in progress")
         return state
 
     def _options(self) -> dict[str, Any]:
@@ -155,7 +161,7 @@ class SmokeContainer:
             "name": self._name,
             "command": self._command,
             "entrypoint": [],
-            "environment": {"PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1"},
+            "environment": {"PYTHONUNBUFFERED": "1"},
             "network_mode": self._network,
             "shm_size": SHARED_MEMORY,
             "init": True,
@@ -169,9 +175,11 @@ def _still_there() -> Iterator[None]:
     try:
         yield
     except NotFound as cause:
-        raise EdgeError(
-            f"somebody removed the container while it ran: {cause.explanation}", reason="CONTAINER_GONE"
-        ) from cause
+        raise _gone(str(cause.explanation)) from cause
+
+
+def _gone(said: str) -> EdgeError:
+    return EdgeError(f"somebody removed the container while it ran: {said}", reason="CONTAINER_GONE")
 
 
 class _Output:
