@@ -35,6 +35,7 @@ COMMANDS = {
     "capabilities": "show what releases can do, their faults, and how to warm up",
     "image": "build the CUDA images and prove that the pin is what is inside",
     "cache": "carry a tuned kernel cache from one machine to a fleet",
+    "smoke": "warm FlashInfer up on a GPU in every scenario, and say whether that is what the table promises",
     "gsm8k": "start a server, evaluate it, tell crash from slow start from wrong answers",
 }
 """Every command, in the order in which a release goes through them; each is `tooling.commands.<name>`."""

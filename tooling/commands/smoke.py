@@ -1,0 +1,74 @@
+"""Warms FlashInfer up on a GPU in every scenario, cold and warm, and says whether that is what the table promises.
+
+Needs packaging, torch and flashinfer, nothing else. The record goes to evidence/smoke-ARCH.json.
+
+Examples:
+  tooling smoke                                     every scenario on the GPUs of this machine
+  tooling smoke --jit-cache ~/.cache/smoke-jit      with kernels that an earlier run compiled
+  tooling smoke --scenario one-rank two-ranks       some of them: shows something, and is no release's evidence
+  tooling smoke --force-persistent                  as a diagnosis: the cache forced on where the table says off
+  tooling smoke --root ../vllm --evidence out       against another tree's pins
+  tooling smoke --explain evidence/smoke-sm90.json  what a record says, known cause first
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from tooling.commands.argument_types import folder
+from tooling.commands.recording import add_evidence_argument
+from tooling.commands.report import Report
+from tooling.commands.smoke_running import explain, run_here
+from tooling.commands.terminal import Terminal
+from tooling.edges.smoke.orchestrator import DEADLINES
+from tooling.errors import InputError
+from tooling.smoke.orders import MAX_TOKENS
+from tooling.smoke.scenarios import choose
+
+MOST_TOKENS = 8192
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--scenario", nargs="+", default=[], metavar="NAME", help="only these")
+    parser.add_argument("--force-persistent", action="store_true", help="one more: the cache forced on, a diagnosis")
+    parser.add_argument("--jit-cache", type=folder, metavar="DIR", help="keep and reuse compiled kernels there")
+    parser.add_argument("--jit-image", metavar="ID", help="the image that the kernels in --jit-cache are compiled in")
+    parser.add_argument("--device", nargs="+", type=int, default=[], metavar="N", help="only these GPUs, by number")
+    parser.add_argument("--ranks", type=int, default=2, metavar="N", help="ranks where there are several (default: 2)")
+    parser.add_argument(
+        "--max-tokens", type=int, default=MAX_TOKENS, metavar="N", help=f"the largest token count ({MAX_TOKENS})"
+    )
+    parser.add_argument(
+        "--no-progress-s",
+        type=float,
+        default=DEADLINES.no_progress_s,
+        metavar="S",
+        help="a silence this long is a hang",
+    )
+    parser.add_argument(
+        "--scenario-timeout-s", type=float, default=DEADLINES.total_s, metavar="S", help="for a scenario, cold and warm"
+    )
+    parser.add_argument("--explain", type=Path, metavar="FILE", help="tell the story of a record, and run nothing")
+    add_evidence_argument(parser)
+
+
+def run(args: argparse.Namespace, terminal: Terminal) -> Report:
+    """Exit 0: as the table says; 2: bad input; 3: no GPU or no answer; 4: it differs; 130: interrupted."""
+    if args.explain is not None:
+        return explain(args.explain, terminal)
+    _check(args)
+    return run_here(args, terminal, choose(args.scenario, force_persistent=args.force_persistent))
+
+
+def _check(args: argparse.Namespace) -> None:
+    for name, value, least, most in (
+        ("--ranks", args.ranks, 2, 1024),
+        ("--max-tokens", args.max_tokens, 1, MOST_TOKENS),
+        ("--no-progress-s", args.no_progress_s, 1, 86_400),
+        ("--scenario-timeout-s", args.scenario_timeout_s, 1, 86_400),
+    ):
+        if not least <= value <= most:
+            raise InputError(f"{name} {value:g}: expected {least} to {most}", reason="BAD_ARGUMENTS")
+    if args.jit_image and args.jit_cache is None:
+        raise InputError("--jit-image goes with --jit-cache", reason="BAD_ARGUMENTS")

@@ -1,0 +1,266 @@
+"""The smoke stage on this machine: what is loaded before, what is recorded whatever comes, and the report."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from packaging.version import InvalidVersion, Version
+
+from tooling.capabilities.table import Row, Table, lookup
+from tooling.commands.recording import (
+    REQUIREMENTS,
+    PinnedTree,
+    evidence_folder,
+    load_pinned_tree,
+    make_record,
+    save_record,
+)
+from tooling.commands.report import Report
+from tooling.commands.smoke_progress import open_showing
+from tooling.commands.terminal import Terminal
+from tooling.edges.capability_table import load_table
+from tooling.edges.environment import load_environment
+from tooling.edges.evidence_files import prepare_folder
+from tooling.edges.files.reading import check_root
+from tooling.edges.files.tree import load_optional_text
+from tooling.edges.private_files import private_folder
+from tooling.edges.serving.signals import ending_politely
+from tooling.edges.smoke.devices import check_gpus, choose_devices
+from tooling.edges.smoke.jit_cache import open_jit_cache
+from tooling.edges.smoke.machine import look_at_machine
+from tooling.edges.smoke.orchestrator import Conditions, Orchestrator
+from tooling.errors import EdgeError, ExitCode, InputError, ToolingError
+from tooling.evidence import Record, Status, parse_record, seal
+from tooling.findings import Finding
+from tooling.pins.requirements import RequirementLine, parse_requirements
+from tooling.smoke.checks import judge_smoke
+from tooling.smoke.environment import Cleaned, clean
+from tooling.smoke.judgement import measurements
+from tooling.smoke.observations import INTERRUPTED, MachineSeen, ScenarioSeen, Seen
+from tooling.smoke.orders import Rehearsal
+from tooling.smoke.pinned import absent_companions, find_pinned
+from tooling.smoke.scenarios import Scenario
+from tooling.warmup.settings import Deadlines
+
+NO_ARCH = "none"
+MAIN = "flashinfer-python"
+
+
+@dataclass(slots=True, kw_only=True)
+class Stage:
+    """One smoke run under way: what the record is made from, whenever it has to be written."""
+
+    args: argparse.Namespace
+    terminal: Terminal
+    tree: PinnedTree
+    cleaned: Cleaned
+    pinned: Mapping[str, str]
+    requested: tuple[Scenario, ...]
+    machine: MachineSeen = field(default_factory=MachineSeen)
+    jit: Mapping[str, Any] = field(default_factory=dict)
+    so_far: tuple[ScenarioSeen, ...] = ()
+    began: float = field(default_factory=time.monotonic)
+
+    def seen(self, scenarios: Sequence[ScenarioSeen]) -> Seen:
+        return Seen(
+            machine=self.machine,
+            scenarios=tuple(scenarios),
+            pinned={name: version for name, version in self.pinned.items() if name not in self._absent},
+            bypasses=self.cleaned.bypasses,
+            overrides=self.cleaned.overrides,
+            jit=self.jit,
+            not_covered=tuple(f"{name} is pinned and not installed" for name in self._absent),
+            took_s=time.monotonic() - self.began,
+        )
+
+    def save(
+        self,
+        status: Status,
+        reason: str | None,
+        *,
+        findings: Sequence[Finding] = (),
+        body: Mapping[str, object] | None = None,
+    ) -> tuple[Record, Path]:
+        machine = self.machine
+        gpu = {"arch": machine.arch, "names": list(machine.gpus), "driver": machine.driver} if machine.gpus else None
+        record = make_record(
+            self.tree,
+            stage="smoke",
+            subject=machine.arch or NO_ARCH,
+            status=status,
+            reason=reason,
+            findings=findings,
+            measurements=self.seen(()).as_json() if body is None else body,
+            gpu=gpu,
+        )
+        return record, save_record(self.args, record)
+
+    def interrupted(self) -> None:
+        """Records what was seen until somebody broke it off."""
+        self.save("not-run", "INTERRUPTED", body=self.seen(self.so_far).as_json())
+
+    @property
+    def _absent(self) -> tuple[str, ...]:
+        return absent_companions(self.pinned, self.machine.packages)
+
+
+def run_here(
+    args: argparse.Namespace,
+    terminal: Terminal,
+    requested: tuple[Scenario, ...],
+    *,
+    rehearsal: Rehearsal | None = None,
+    table: Path | None = None,
+) -> Report:
+    """Runs the scenarios in the Python at hand. `rehearsal` and `table` are for tests; a rehearsal never passes.
+
+    Raises:
+        InputError: something to mend, and nothing was written. EdgeError: the evidence folder cannot be written.
+    """
+    args.root = check_root(args.root)
+    tree = load_pinned_tree(args.root, commit=args.commit)
+    pinned = find_pinned(tree.variables, _requirements(args.root))
+    rows = load_table(table) if table else load_table()
+    prepare_folder(evidence_folder(args))
+    several = tuple(replace(one, ranks=args.ranks) if one.ranks > 1 else one for one in requested)
+    stage = Stage(
+        args=args,
+        terminal=terminal,
+        tree=tree,
+        cleaned=clean(load_environment()),
+        pinned=pinned,
+        requested=several,
+    )
+    try:
+        with ending_politely():
+            devices = _look(stage, rehearsal)
+            return _conduct(stage, rows, devices, {"rehearsal": rehearsal, "table": str(table) if table else ""})
+    except EdgeError as error:
+        return _not_run(stage, error)
+    except KeyboardInterrupt:
+        stage.interrupted()
+        raise
+
+
+def explain(path: Path, terminal: Terminal) -> Report:
+    """Tells a record's story. Raises InputError where it is no smoke record."""
+    try:
+        record = parse_record(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as cause:
+        raise InputError(f"{path}: cannot be read: {cause}", reason="UNREADABLE") from cause
+    if record.stage != "smoke":
+        raise InputError(f"{path}: a record of {record.stage}, not of smoke", reason="OTHER_STAGE")
+    from tooling.smoke.story import render_story  # noqa: PLC0415
+
+    for line in render_story(record):
+        terminal.say(line)
+    return Report(
+        command="smoke", status=record.status, exit_code=ExitCode.OK, findings=record.findings,
+        fields={"records": [seal(record)]},
+    )  # fmt: skip
+
+
+def _look(stage: Stage, rehearsal: Rehearsal | None) -> tuple[int, ...]:
+    """The GPUs to use. Fills in the machine; a rehearsal has no GPU, and its record says so."""
+    args = stage.args
+    found = look_at_machine(stage.cleaned.environ, stage.pinned)
+    stage.machine = _machine_seen(found, gpus=())
+    if rehearsal is not None:
+        return ()
+    check_gpus(found)
+    devices = choose_devices(args.device, found, ranks=_most_ranks(stage))
+    stage.machine = _machine_seen(found, gpus=tuple(found["gpus"][number] for number in devices))
+    return devices
+
+
+def _machine_seen(found: Mapping[str, Any], *, gpus: tuple[str, ...]) -> MachineSeen:
+    simple = {name: found[name] for name in ("driver", "cuda", "nvcc", "python", "packages", "api")}
+    return MachineSeen(gpus=gpus, arch=found["arch"] if gpus else "", **simple)
+
+
+def _most_ranks(stage: Stage) -> int:
+    return max((scenario.ranks for scenario in stage.requested), default=1)
+
+
+def _find_row(stage: Stage, rows: Table) -> Row | None:
+    """The row of the installed release; None without one, which the checks turn into a finding."""
+    try:
+        return lookup(rows, Version(stage.machine.packages.get(MAIN) or ""))
+    except InvalidVersion:
+        return None
+
+
+def _conduct(stage: Stage, rows: Table, devices: tuple[int, ...], conditions: Mapping[str, Any]) -> Report:
+    """Runs the scenarios, and records what was seen of them, however that ends."""
+    args, row = stage.args, _find_row(stage, rows)
+    made_for = {"cuda": stage.machine.cuda, "flashinfer": stage.machine.packages.get(MAIN), "arch": stage.machine.arch}
+    if args.jit_cache is not None:
+        stage.jit = open_jit_cache(args.jit_cache, {**made_for, "image": args.jit_image})
+    else:
+        stage.jit = {"fresh": True}
+    stage.save("not-run", "UNFINISHED")
+    with private_folder() as folder:
+        showing = open_showing(stage.terminal, stage.requested)
+        orchestrator = Orchestrator(
+            Conditions(
+                folder=folder / "runs",
+                jit=args.jit_cache.resolve() if args.jit_cache else folder / "jit",
+                environ=stage.cleaned.environ,
+                gpus=devices,
+                row=row,
+                max_tokens=args.max_tokens,
+                deadlines=Deadlines(no_progress_s=args.no_progress_s, total_s=args.scenario_timeout_s),
+                **conditions,
+            ),
+            stage.requested,
+            showing,
+        )
+        try:
+            scenarios = orchestrator.conduct()
+        finally:
+            showing.close()
+            stage.so_far = orchestrator.result(INTERRUPTED)
+    return _finish(stage, orchestrator.scenarios, scenarios, row)
+
+
+def _finish(stage: Stage, requested: Sequence[Scenario], scenarios: Sequence[ScenarioSeen], row: Row | None) -> Report:
+    """Judges what was seen, says it, and records it."""
+    seen = stage.seen(scenarios)
+    judgement = judge_smoke(seen, row, requested=requested)
+    record, path = stage.save(
+        judgement.status, judgement.reason, findings=judgement.findings, body=measurements(seen, judgement)
+    )
+    terminal = stage.terminal
+    terminal.say_findings(judgement.findings)
+    colour = "green" if judgement.status == "pass" else "red"
+    terminal.say(f"{terminal.paint(judgement.status, colour, 'bold')}: {path}")
+    return _report(record, judgement.findings, error=None)
+
+
+def _not_run(stage: Stage, error: EdgeError) -> Report:
+    """The report of a run that the machine did not allow, with a record that says why."""
+    finding = Finding(check="smoke-machine", detail=error.message, hint=error.hint, reason=error.reason)
+    record, _ = stage.save("not-run", error.reason, findings=(finding,))
+    return _report(record, (finding,), error=error)
+
+
+def _report(record: Record, findings: Sequence[Finding], *, error: ToolingError | None) -> Report:
+    code = {"pass": ExitCode.OK, "fail": ExitCode.FINDINGS, "not-run": ExitCode.WORLD}[record.status]
+    return Report(
+        command="smoke",
+        status=record.status,
+        exit_code=code,
+        findings=tuple(findings),
+        error=error,
+        fields={"records": [seal(record)]},
+    )
+
+
+def _requirements(root: Path) -> list[RequirementLine]:
+    listed = load_optional_text(root, REQUIREMENTS)
+    return [] if listed is None else parse_requirements(listed.text)

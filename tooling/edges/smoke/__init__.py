@@ -1,0 +1,1 @@
+"""Runs the smoke stage's scenarios in fresh processes and watches them from outside. Judging is `tooling.smoke`'s."""

@@ -1,0 +1,61 @@
+"""The cache root of a scenario, looked at from outside before and after a run, and files that are laid into it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from pathlib import Path
+
+from tooling.smoke.observations import FileSeen
+from tooling.smoke.scenarios import Layout
+
+ELSEWHERE = "-elsewhere"
+"""Behind one field of a foreign file's metadata: a definite value that no machine has."""
+
+
+def list_files(root: Path) -> tuple[FileSeen, ...]:
+    """Every file below the root, sorted by path; locks are files too."""
+    found = []
+    for folder, _, names in os.walk(root):
+        for name in names:
+            path = Path(folder, name)
+            data = path.read_bytes()
+            found.append(
+                FileSeen(
+                    path=path.relative_to(root).as_posix(),
+                    size_bytes=len(data),
+                    sha256="sha256:" + hashlib.sha256(data).hexdigest(),
+                )
+            )
+    return tuple(sorted(found, key=lambda file: file.path))
+
+
+def lay_out(layout: Layout, source: Path, root: Path) -> int:
+    """Copies a cold run's cache below the root, each cache file cut off or made foreign; how many were altered."""
+    altered = 0
+    for path in sorted(source.rglob("*.json")):
+        target = root / path.relative_to(source)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(alter(layout, path.read_bytes()))
+        altered += 1
+    return altered
+
+
+def alter(layout: Layout, data: bytes) -> bytes:
+    """The bytes cut in half, or with one field of the metadata changed."""
+    if layout == "truncated":
+        return data[: len(data) // 2]
+    body = json.loads(data)
+    metadata = body["_metadata"]
+    name = next(name for name in ("cuda_version", *sorted(metadata)) if isinstance(metadata.get(name), str))
+    metadata[name] += ELSEWHERE
+    return json.dumps(body, indent=2).encode()
+
+
+def place(saved: Path, root: Path, folder: str, name: str) -> None:
+    """Puts saved bytes where a cache of that world would lie, for a strategy that keeps none."""
+    target = root / folder / name
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(saved, target)

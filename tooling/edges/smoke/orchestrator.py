@@ -1,0 +1,284 @@
+"""Runs the chosen scenarios, each cold and then warm, and returns what was seen. Never raises for what a worker does.
+
+The workers of the next run are started while the present one works: they import meanwhile, and wait.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from tooling.capabilities.gating import Strategy, World, gate
+from tooling.capabilities.table import Row
+from tooling.edges.smoke.cache_root import lay_out, list_files, place
+from tooling.edges.smoke.process import Worker
+from tooling.edges.smoke.watching import Crew
+from tooling.smoke.observations import FilesSeen, RankSeen, RunSeen, ScenarioSeen
+from tooling.smoke.orders import (
+    FORCED,
+    MAX_TOKENS,
+    Order,
+    Rehearsal,
+    choose_workload,
+    count_sizes,
+    fit_layout,
+    scenario_environment,
+)
+from tooling.smoke.scenarios import Scenario
+from tooling.warmup.identity import cache_name
+from tooling.warmup.settings import CACHE_DIR, TIMEOUT, Deadlines
+
+DEADLINES = Deadlines(no_progress_s=300.0, total_s=900.0)
+"""For both runs of a scenario; compiling one kernel says nothing for as long as it takes."""
+NO_ROW = "the capabilities table has no row for the installed release"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conditions:
+    """What holds for all runs: where they work, with which environment and devices, and for how long at most.
+
+    Runs leave their files below `folder`; `jit` is where kernels are compiled to. `gpus`: device numbers, () without
+    a GPU. `table`: a file with the row to use, "" for the shipped table. `rehearsal`: tests only.
+    """
+
+    folder: Path
+    jit: Path
+    environ: Mapping[str, str] = field(repr=False)
+    gpus: tuple[int, ...] = ()
+    row: Row | None = None
+    table: str = ""
+    max_tokens: int = MAX_TOKENS
+    deadlines: Deadlines = DEADLINES
+    rehearsal: Rehearsal | None = None
+
+
+class Audience(Protocol):
+    """Whoever watches while scenarios run."""
+
+    def begin(self, scenario: str, temperature: str) -> None: ...
+
+    def working(self, workers: Sequence[Worker]) -> None: ...
+
+    def end(self, scenario: str, temperature: str, run: RunSeen) -> None: ...
+
+
+@dataclass(slots=True, kw_only=True)
+class Run:
+    """One run to come. `lay` puts files below the cache root before it; `shown` False for a preparation."""
+
+    scenario: Scenario
+    temperature: str
+    cache: Path
+    orders: tuple[Order, ...]
+    folder: Path
+    environ: Mapping[str, str] = field(repr=False)
+    lay: Callable[[], None] | None = None
+    shown: bool = True
+
+
+class Orchestrator:
+    """One smoke run. `seen` grows while it works, so that what was seen before an interrupt can be recorded."""
+
+    def __init__(self, conditions: Conditions, scenarios: Sequence[Scenario], audience: Audience) -> None:
+        self._conditions = conditions
+        self._audience = audience
+        self.scenarios = tuple(self._fit(scenario) for scenario in scenarios)
+        self.seen: dict[str, ScenarioSeen] = {}
+        self._kept: dict[int, dict[str, Any]] = {}
+        self._spent: dict[str, float] = {}
+        self._next: Crew | None = None
+        self._next_folder: Path | None = None
+
+    def conduct(self) -> tuple[ScenarioSeen, ...]:
+        """Runs them in order. No process is left, also when it is interrupted."""
+        if self._conditions.row is None:
+            self.seen = {one.name: ScenarioSeen(name=one.name, not_run=NO_ROW) for one in self.scenarios}
+            return self.result()
+        runs = self._plan()
+        try:
+            for number, run in enumerate(runs):
+                if self._is_worth_it(run):
+                    self._conduct(run, next((one for one in runs[number + 1 :] if self._is_worth_it(one)), None))
+        finally:
+            if self._next is not None:
+                self._next.close()
+                self._next = None
+        return self.result()
+
+    def result(self, not_run: str = "") -> tuple[ScenarioSeen, ...]:
+        """What was seen of every scenario; `not_run` says why those are missing that have no two runs."""
+        found = [self.seen.get(one.name, ScenarioSeen(name=one.name)) for one in self.scenarios]
+        return tuple(replace(one, not_run=not_run) if not_run and one.warm is None else one for one in found)
+
+    def _fit(self, scenario: Scenario) -> Scenario:
+        row = self._conditions.row
+        return fit_layout(scenario, _strategy(row, Scenario(name="", about=""))) if row else scenario
+
+    def _is_worth_it(self, run: Run) -> bool:
+        """A warm run after a cold one that did not end would show nothing."""
+        before = self.seen.get(run.scenario.name)
+        return run.temperature == "cold" or before is None or before.cold is None or before.cold.ended
+
+    def _plan(self) -> list[Run]:
+        laid = {one.ranks: one for one in self.scenarios if one.layout != "none"}
+        runs = [self._preparation(scenario) for _, scenario in sorted(laid.items())]
+        for scenario in self.scenarios:
+            cold, warm = (self._run(scenario, temperature) for temperature in ("cold", "warm"))
+            if scenario.layout != "none":
+                cold.lay = self._layer(scenario, cold.cache)
+            runs += [cold, warm]
+        # Preparations come right before the first scenario that needs one, so that the plain ones are seen first.
+        plain = [run for run in runs if run.shown and run.scenario.layout == "none" and not run.scenario.forced]
+        forced = [run for run in runs if run.scenario.forced]
+        return [*plain, *(run for run in runs if run not in plain and run not in forced), *forced]
+
+    def _preparation(self, scenario: Scenario) -> Run:
+        """A cold run of the same world, whose cache the layouts are made from."""
+        world = replace(scenario, name=f"prepare-{scenario.ranks}", layout="none")
+        run = self._run(world, "cold", keep=True)
+        run.shown = False
+        return run
+
+    def _run(self, scenario: Scenario, temperature: str, *, keep: bool = False) -> Run:
+        conditions = self._conditions
+        home = conditions.folder / scenario.name
+        folder, cache = home / temperature, home / "cache"
+        workload = choose_workload(scenario, conditions.max_tokens)
+        rehearsal = conditions.rehearsal
+        several = scenario.ranks > 1 and len(conditions.gpus) >= scenario.ranks
+        common = Order(
+            scenario=scenario.name,
+            temperature=temperature,
+            rank=0,
+            ranks=scenario.ranks,
+            answer="",
+            cache_root=str(cache),
+            backend=scenario.backend,
+            transport="nccl" if several else "gloo",
+            meeting=f"file://{folder / 'meeting'}" if scenario.ranks > 1 else "",
+            table=conditions.table,
+            labels=rehearsal.labels if rehearsal else workload.labels,
+            max_tokens=workload.max_tokens,
+            count_at=count_sizes(workload.max_tokens),
+            forced=self._forced(scenario),
+            slow_kernel=scenario.skip == "automatic",
+            total_s=conditions.deadlines.total_s,
+            cache_off=scenario.cache_off,
+            rehearsal={"module": rehearsal.module, "options": dict(rehearsal.options)} if rehearsal else {},
+        )
+        orders = tuple(
+            replace(
+                common,
+                rank=rank,
+                answer=str(folder / f"answer-{rank}.json"),
+                gpu=conditions.gpus[rank % len(conditions.gpus)] if conditions.gpus else None,
+                keep=str(folder / "saved.json") if keep and rank == 0 else "",
+            )
+            for rank in range(scenario.ranks)
+        )
+        environ = {
+            **conditions.environ,
+            **scenario_environment(scenario),
+            CACHE_DIR: str(cache),
+            TIMEOUT: str(conditions.deadlines.total_s),
+            "FLASHINFER_WORKSPACE_BASE": str(conditions.jit),
+        }
+        return Run(
+            scenario=scenario, temperature=temperature, cache=cache, orders=orders, folder=folder, environ=environ
+        )
+
+    def _forced(self, scenario: Scenario) -> str:
+        """Nothing to force where the rule keeps a cache anyway."""
+        row = self._conditions.row
+        if not scenario.forced or row is None or _persists(row, scenario):
+            return ""
+        return str(FORCED)
+
+    def _layer(self, scenario: Scenario, cache: Path) -> Callable[[], None]:
+        def lay() -> None:
+            kept = self._kept.get(scenario.ranks, {})
+            source = self._conditions.folder / f"prepare-{scenario.ranks}"
+            if lay_out(scenario.layout, source / "cache", cache):
+                return
+            saved = source / "cold" / "saved.json"
+            if saved.is_file() and kept.get("path"):
+                altered = source / "altered"
+                name = cache_name(Strategy.LEADER_BROADCAST, rank=0, ranks=scenario.ranks)
+                place(saved, altered, kept["path"], name)
+                lay_out(scenario.layout, altered, cache)
+
+        return lay
+
+    def _conduct(self, run: Run, following: Run | None) -> None:
+        crew = self._take(run)
+        try:
+            run.cache.mkdir(parents=True, exist_ok=True)
+            if run.lay is not None:
+                run.lay()
+            if run.shown:
+                self._audience.begin(run.scenario.name, run.temperature)
+            before = list_files(run.cache)
+            self._next = self._start(following) if following else None
+            started = time.monotonic()
+            ranks = crew.run(self._left(run), self._audience.working)
+            self._spent[run.scenario.name] = self._spent.get(run.scenario.name, 0.0) + time.monotonic() - started
+        finally:
+            crew.close()
+        answers = [worker.answer() for worker in crew.workers]
+        if not run.shown:
+            self._kept[run.scenario.ranks] = answers[0]
+            return
+        self._note(run, _run_seen(ranks, answers, FilesSeen(before=before, after=list_files(run.cache))))
+
+    def _left(self, run: Run) -> Deadlines:
+        """A scenario's two runs share its total."""
+        deadlines = self._conditions.deadlines
+        return replace(deadlines, total_s=max(deadlines.total_s - self._spent.get(run.scenario.name, 0.0), 1.0))
+
+    def _start(self, run: Run) -> Crew:
+        self._next_folder = run.folder
+        return Crew(run.orders, run.folder, run.environ)
+
+    def _take(self, run: Run) -> Crew:
+        """The crew that was started for that run ahead, or a new one; one for a run that is left out is ended."""
+        ahead, self._next = self._next, None
+        if ahead is not None and self._next_folder == run.folder:
+            return ahead
+        if ahead is not None:
+            ahead.close()
+        return self._start(run)
+
+    def _note(self, run: Run, seen: RunSeen) -> None:
+        name = run.scenario.name
+        before = self.seen.get(name, ScenarioSeen(name=name))
+        self.seen[name] = replace(before, cold=seen) if run.temperature == "cold" else replace(before, warm=seen)
+        self._audience.end(name, run.temperature, seen)
+
+
+def _run_seen(ranks: tuple[RankSeen, ...], answers: list[dict[str, Any]], files: FilesSeen) -> RunSeen:
+    """The run of those ranks. What was read cannot be told where a rank left no answer."""
+    told = [answer for answer in answers if answer]
+    there = {file.path for file in (*files.before, *files.after)}
+    opened = {name for answer in told for name in answer["opened"]} & there
+    seconds = [answer["seconds"] for answer in told if "seconds" in answer]
+    return RunSeen(
+        ranks=ranks,
+        seconds=max(seconds) if seconds else None,
+        record=next((answer["record"] for answer in told if "record" in answer), {}),
+        files=replace(files, read=tuple(sorted(opened)) if len(told) == len(ranks) else None),
+    )
+
+
+def _strategy(row: Row, scenario: Scenario) -> Strategy:
+    return gate(row.facts, _world(scenario), deepep_synchronized=bool(row.deepep_synchronized)).strategy
+
+
+def _persists(row: Row, scenario: Scenario) -> bool:
+    return gate(row.facts, _world(scenario), deepep_synchronized=bool(row.deepep_synchronized)).persistent
+
+
+def _world(scenario: Scenario) -> World:
+    return World(ranks=scenario.ranks, backend=scenario.backend, cache_off=scenario.cache_off)

@@ -1,0 +1,149 @@
+"""A worker as the orchestrator holds it: started ahead, told to go, heard, ended with everything that it started."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from tooling.edges.serving.reaping import MARK
+from tooling.smoke.observations import RankSeen
+from tooling.smoke.orders import Order
+
+PACKAGE_HOME = Path(__file__).resolve().parents[3]
+TAIL_BYTES = 4000
+
+
+class Worker:
+    """One rank's process. `step` and `profiles` are what it said last; `heard` counts what it said."""
+
+    def __init__(self, order: Order, folder: Path, environ: Mapping[str, str], mark: str) -> None:
+        self.order = order
+        self.step, self.profiles, self.heard, self.ready = "not started", 0, 0, False
+        self.killed = ""
+        self._rest = b""
+        path = folder / f"order-{order.rank}.json"
+        path.write_text(json.dumps(order.as_json()))
+        self._log = Path(f"{path}.log")
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "tooling.edges.smoke.worker", str(path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=_environment(environ, mark),
+            start_new_session=True,
+        )
+        assert self._process.stdout is not None
+        self.handle = self._process.stdout.fileno()
+        os.set_blocking(self.handle, False)
+
+    @property
+    def rank(self) -> int:
+        return self.order.rank
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def go(self) -> None:
+        """Lets it work. A worker that is dead already does not hear it."""
+        assert self._process.stdin is not None
+        with suppress(OSError):
+            self._process.stdin.write(b"go\n")
+            self._process.stdin.flush()
+
+    def hear(self) -> bool:
+        """Takes in what it said; False once it has closed its line."""
+        while True:
+            try:
+                data = os.read(self.handle, 65536)
+            except BlockingIOError:
+                return True
+            if not data:
+                return False
+            *lines, self._rest = (self._rest + data).split(b"\n")
+            for line in lines:
+                self._take(line)
+
+    def _take(self, line: bytes) -> None:
+        with suppress(ValueError, TypeError, KeyError):
+            said = json.loads(line)
+            self.step, self.profiles = str(said["step"]), int(said["profiles"])
+            self.heard += 1
+            self.ready = self.ready or self.step == "ready"
+
+    def wait(self, timeout_s: float) -> None:
+        """Waits for the end of a worker that has closed its line."""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout_s)
+
+    def kill(self, why: str) -> None:
+        """Ends its whole process group at once; why is kept unless it had ended by itself."""
+        if self.alive:
+            self.killed = self.killed or why
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        """Waits for the end of a worker that has ended or was killed. Doing it twice is harmless."""
+        assert self._process.stdout is not None
+        if self._process.stdout.closed:
+            return
+        self._process.wait()
+        self.hear()
+        for stream in (self._process.stdin, self._process.stdout):
+            assert stream is not None
+            with suppress(OSError):
+                stream.close()
+
+    def answer(self) -> dict[str, Any]:
+        """What it left, {} if nothing or nothing that can be read."""
+        try:
+            body = json.loads(Path(self.order.answer).read_bytes())
+            RankSeen.from_json(body["seen"])
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return {}
+        return body  # type: ignore[no-any-return]
+
+    def seen(self) -> RankSeen:
+        """The rank as it came out: its own answer, or what is known of one that left none."""
+        body, status = self.answer(), self._process.returncode
+        if body and not self.killed:
+            answer = {**body["seen"], "exit_status": status, "log_tail": self.log_tail() if body["seen"]["why"] else ""}
+            return RankSeen.from_json(answer)
+        hung = self.killed.startswith("HUNG: ")
+        left = "" if hung or not Path(self.order.answer).exists() else "; its answer cannot be read"
+        why = self.killed.removeprefix("HUNG: ") or f"ended with {_words(status)} without an answer{left}"
+        return RankSeen(
+            rank=self.rank,
+            end="hung" if hung else "died" if self.heard else "not-started",
+            step=self.step,
+            why=why,
+            exit_status=status,
+            log_tail=self.log_tail(),
+        )
+
+    def log_tail(self) -> str:
+        try:
+            data = self._log.read_bytes()
+        except OSError:
+            return ""
+        return data[-TAIL_BYTES:].decode("utf-8", "replace")
+
+
+def _environment(environ: Mapping[str, str], mark: str) -> dict[str, str]:
+    paths = [str(PACKAGE_HOME), *filter(None, [environ.get("PYTHONPATH", "")])]
+    return {**environ, MARK: mark, "PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1"}
+
+
+def _words(status: int | None) -> str:
+    if status is not None and status < 0:
+        with suppress(ValueError):
+            return signal.Signals(-status).name
+    return f"exit status {status}"

@@ -1,0 +1,101 @@
+"""One run: its workers are let go together, heard until all have ended, and killed by process group if they do not."""
+
+from __future__ import annotations
+
+import secrets
+import selectors
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from tooling.edges.serving.reaping import end_all
+from tooling.edges.smoke.process import Worker
+from tooling.smoke.observations import RankSeen
+from tooling.smoke.orders import Order
+from tooling.warmup.deadlines import Late, Wait, next_wait
+from tooling.warmup.settings import Deadlines
+
+LOOK_EVERY_S = 0.2
+PEER_GRACE_S = 20.0
+"""How long the others have to notice that a rank is gone; collectives of gloo notice at once, of NCCL never."""
+
+EXIT_S = 10.0
+"""How long a worker may take to exit once it has said its last word."""
+
+Tell = Callable[[Sequence[Worker]], None]
+"""Shown the workers while they work."""
+
+
+class Crew:
+    """The workers of one run. `close` leaves no process of theirs alive, whatever happened."""
+
+    def __init__(self, orders: Sequence[Order], folder: Path, environ: Mapping[str, str]) -> None:
+        self._mark = secrets.token_hex(8)
+        self.workers: list[Worker] = []
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            for order in orders:
+                self.workers.append(Worker(order, folder, environ, self._mark))
+        except BaseException:
+            self.close()
+            raise
+
+    def run(self, deadlines: Deadlines, tell: Tell) -> tuple[RankSeen, ...]:
+        """Lets them go once all are ready, and waits until every one has ended or a deadline has passed."""
+        try:
+            self._watch(deadlines, tell)
+            for worker in self.workers:
+                worker.wait(EXIT_S)
+        finally:
+            self.close()
+        return tuple(worker.seen() for worker in self.workers)
+
+    def close(self) -> None:
+        """Kills what is left, strays that left their group too."""
+        for worker in self.workers:
+            worker.kill("the run was given up")
+        for worker in self.workers:
+            worker.close()
+        end_all(self._mark, None, grace_s=0.0)
+
+    def _watch(self, deadlines: Deadlines, tell: Tell) -> None:
+        now = time.monotonic()
+        wait, gone, lost_since = Wait(began=now, moved=now, progress=-1), False, 0.0
+        with selectors.DefaultSelector() as selector:
+            for worker in self.workers:
+                selector.register(worker.handle, selectors.EVENT_READ, worker)
+            while selector.get_map():
+                for key, _ in selector.select(LOOK_EVERY_S):
+                    if not key.data.hear():
+                        selector.unregister(key.fd)
+                if not gone and all(worker.ready or not worker.alive for worker in self.workers):
+                    gone = True
+                    for worker in self.workers:
+                        worker.go()
+                tell(self.workers)
+                looked = next_wait(wait, sum(worker.heard for worker in self.workers), time.monotonic(), deadlines)
+                if isinstance(looked, Late):
+                    self._give_up(f"HUNG: {_late(looked, deadlines)}")
+                    return
+                wait = looked
+                lost_since = self._mind_the_lost(lost_since)
+
+    def _mind_the_lost(self, since: float) -> float:
+        """Since when a rank is missing, 0 while none is; its peers are ended after a while."""
+        lost = [worker for worker in self.workers if not worker.alive and not worker.answer()]
+        if not lost:
+            return 0.0
+        if since and time.monotonic() - since > PEER_GRACE_S:
+            names = ", ".join(f"rank {worker.rank} (last step: {worker.step})" for worker in lost)
+            self._give_up(f"ended because {names} was gone")
+        return since or time.monotonic()
+
+    def _give_up(self, why: str) -> None:
+        for worker in self.workers:
+            worker.kill(why)
+
+
+def _late(late: Late, deadlines: Deadlines) -> str:
+    if late.why.startswith("no rank"):
+        return f"no rank made progress for {deadlines.no_progress_s:.0f} s"
+    return f"the run took more than {deadlines.total_s:.0f} s in all"
