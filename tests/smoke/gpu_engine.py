@@ -39,7 +39,10 @@ class cuda:
     def is_available(): return False
     @staticmethod
     def device_count(): return 0
+    @staticmethod
+    def init(): raise RuntimeError({trouble!r})
 """
+NO_GPU = "No CUDA GPUs are available"
 
 
 class GpuEngine:
@@ -143,11 +146,11 @@ def packaging_files() -> dict[str, bytes]:
     return {f"{SITE}/packaging/{path.name}": path.read_bytes() for path in folder.glob("*.py")}
 
 
-def stand_ins(torch: str = TORCH) -> dict[str, bytes]:
-    """Packages of those names: a torch that sees no GPU, a FlashInfer of which only the version can be read."""
+def stand_ins(trouble: str = NO_GPU) -> dict[str, bytes]:
+    """Packages of those names: a torch that sees no GPU and says why, a FlashInfer of which only the version can be read."""
     version = b'__version__ = "0.6.13"\n'
     return {
-        f"{SITE}/torch/__init__.py": torch.encode(),
+        f"{SITE}/torch/__init__.py": TORCH.format(trouble=trouble).encode(),
         f"{SITE}/flashinfer/__init__.py": version,
         **{
             f"{SITE}/{name}-{number}.dist-info/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {number}\n".encode()

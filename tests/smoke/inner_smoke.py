@@ -24,6 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--image")
     parser.add_argument("--scenario", nargs="+", default=["pass"])
     parser.add_argument("--jit-cache", type=Path)
+    parser.add_argument("--jit-image")
     parser.add_argument("--limit", type=float, default=120)
     parser.add_argument("--network", default="none")
     add_evidence_argument(parser)

@@ -18,15 +18,15 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_the_command_runs_the_smoke_on_what_was_brought_in() -> None:
-    words = plan_command("python3", ["--scenario", "one-rank"], jit_cache=True)
+    words = plan_command("python3", ["--scenario", "one-rank"], jit_image=DIGEST)
     assert words[:3] == ["python3", START, "smoke"]
     assert words[-2:] == ["--scenario", "one-rank"]
-    for name, value in (("--root", TREE), ("--evidence", EVIDENCE), ("--jit-cache", JIT)):
+    for name, value in (("--root", TREE), ("--evidence", EVIDENCE), ("--jit-cache", JIT), ("--jit-image", DIGEST)):
         assert words[words.index(name) + 1] == value
 
 
 def test_without_a_jit_cache_none_is_named() -> None:
-    assert "--jit-cache" not in plan_command("python", [], jit_cache=False)
+    assert "--jit-cache" not in plan_command("python", [], jit_image=None)
 
 
 def test_the_start_is_a_file_of_this_package() -> None:
@@ -59,6 +59,15 @@ def test_a_commands_own_json_is_read_back(error: ToolingError, family: type[Tool
     assert "in the container: " in answer.error.message
     assert (answer.status, answer.exit_code, answer.fields) == ("not-run", 3, {"records": [], "story": "long"})
     assert [Finding.from_json(one) for one in answer.findings] == [finding]
+
+
+def test_an_error_names_the_folder_of_kernels_where_it_lies_outside() -> None:
+    error = InputError(f"{JIT}: its kernels were compiled for another environment", reason="JIT_CACHE_FOREIGN")
+    report = Report(command="smoke", status="error", exit_code=ExitCode.INPUT, error=error)
+    answer = parse_answer(render_json(report).encode(), jit_folder="/home/me/kernels")
+    assert answer is not None
+    assert answer.error is not None
+    assert answer.error.message.startswith("in the container: /home/me/kernels: its kernels")
 
 
 def test_what_the_image_lacks_is_an_answer_too() -> None:

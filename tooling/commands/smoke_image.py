@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from tooling.commands.recording import PinnedTree, evidence_folder, load_pinned_tree, make_record, save_record
 from tooling.commands.report import Report
+from tooling.commands.smoke_running import NO_ARCH
 from tooling.commands.terminal import Terminal
 from tooling.edges import docker_engine, smoke_archive
 from tooling.edges.environment import load_environment
@@ -23,6 +24,7 @@ from tooling.findings import Finding
 from tooling.images.image_names import is_image_name
 from tooling.smoke import container_plan as plan
 from tooling.smoke.container_errors import Cause, lacks, read_cuda_message, read_death
+from tooling.smoke.scenarios import Scenario
 
 NO_GPU = "NO_GPU"
 """The run's own word inside the container where CUDA shows it no device; the log may know why."""
@@ -36,6 +38,28 @@ class InnerRun:
     limit_s: float
     network: str = "none"
     jit_cache: Path | None = None
+
+
+def plan_inner(args: argparse.Namespace, scenarios: Sequence[Scenario]) -> InnerRun:
+    """The command line's own options again, but those that mean something else inside. Every scenario may use its time.
+
+    What the layouts need is prepared by runs of their own, for one rank and for several.
+    """
+    given = {
+        "--scenario": args.scenario,
+        "--device": args.device,
+        "--ranks": [args.ranks],
+        "--max-tokens": [args.max_tokens],
+        "--no-progress-s": [args.no_progress_s],
+        "--scenario-timeout-s": [args.scenario_timeout_s],
+    }
+    words = [word for name, values in given.items() if values for word in (name, *map(str, values))]
+    return InnerRun(
+        options=[*words, "--force-persistent"] if args.force_persistent else words,
+        limit_s=plan.START_S + args.scenario_timeout_s * (len(scenarios) + 2),
+        network=args.network or "none",
+        jit_cache=args.jit_cache,
+    )
 
 
 def run_in_image(args: argparse.Namespace, terminal: Terminal, inner: InnerRun) -> Report:
@@ -75,12 +99,14 @@ class _Stage:
 
     def _conduct(self) -> Report:
         with docker_engine.connect() as client:
-            self._image = look_up(client, self._args.image)
-            self._terminal.say(f"smoke in a container of {self._args.image} ({self._image.image_id[:19]})")
+            image = self._image = look_up(client, self._args.image)
+            self._terminal.say(f"smoke in a container of {self._args.image} ({image.image_id[:19]})")
             for python in plan.PYTHONS:
-                command = plan.plan_command(python, self._inner.options, jit_cache=self._inner.jit_cache is not None)
+                command = plan.plan_command(
+                    python, self._inner.options, jit_image=None if self._inner.jit_cache is None else image.image_id
+                )
                 with SmokeContainer(
-                    client, self._image.image_id, command, network=self._inner.network, environ=load_environment()
+                    client, image.image_id, command, network=self._inner.network, environ=load_environment()
                 ) as container:
                     try:
                         ended = self._follow(container)
@@ -153,15 +179,17 @@ class _Stage:
         return {name: load_bytes(root, name) for name in (*plan.PINS, *listed) if (root / name).is_file()}
 
     def _conclude(self, ended: Ended) -> Report:
-        answer = plan.parse_answer(ended.stdout)
+        answer = plan.parse_answer(ended.stdout, jit_folder=str(self._inner.jit_cache or plan.JIT))
         if answer is not None and answer.lacks:
             return self._refuse(lacks(answer.lacks, answer.found))
         if answer is None:
             return self._refuse(
                 read_death(exit_status=ended.exit_status, out_of_memory=ended.out_of_memory, log=ended.log)
             )
-        if answer.error is not None and answer.error.reason == NO_GPU and (cause := read_cuda_message(ended.log)):
-            return self._refuse(cause)
+        if answer.error is not None and answer.error.reason == NO_GPU:
+            cause = read_cuda_message(f"{answer.error.message}\n{ended.log}")
+            if cause is not None:
+                return self._refuse(cause)
         if not self._records and answer.exit_code is not ExitCode.INPUT:
             error = answer.error or EdgeError("the run in the container left no record", reason="NO_EVIDENCE")
             return self._not_run(error, answer.exit_code if answer.error else ExitCode.WORLD)
@@ -200,6 +228,7 @@ class _Stage:
             make_record(
                 self._tree,
                 stage="smoke",
+                subject=NO_ARCH,
                 status=status,
                 reason=reason,
                 findings=findings,

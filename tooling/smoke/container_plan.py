@@ -43,9 +43,12 @@ class Answer:
     fields: dict[str, Any] = field(default_factory=dict)
 
 
-def plan_command(python: str, options: Sequence[str], *, jit_cache: bool) -> list[str]:
-    """The container's command: its Python runs this tool's smoke on the tree that was brought in."""
-    jit = ["--jit-cache", JIT] if jit_cache else []
+def plan_command(python: str, options: Sequence[str], *, jit_image: str | None) -> list[str]:
+    """The container's command: its Python runs this tool's smoke on the tree that was brought in.
+
+    `jit_image`: with kernels brought in that belong to the image of that id.
+    """
+    jit = ["--jit-cache", JIT, "--jit-image", jit_image] if jit_image is not None else []
     words = ["smoke", "--json", "--root", TREE, "--evidence", EVIDENCE, *jit, *options]
     return [python, START, *words]
 
@@ -59,8 +62,11 @@ def find_manifest_digest(tag: str, repository_digests: Sequence[str]) -> str | N
     return pairs[0][2] if pairs else None
 
 
-def parse_answer(stdout: bytes) -> Answer | None:
-    """The answer in a container's standard output, None if there is none (it was killed, or the tool crashed)."""
+def parse_answer(stdout: bytes, *, jit_folder: str = JIT) -> Answer | None:
+    """The answer in a container's standard output, None if there is none (it was killed, or could not begin).
+
+    An error that names the folder of kernels names `jit_folder`, where it lies outside.
+    """
     try:
         body = json.loads(stdout)
         if "lacks" in body:
@@ -70,15 +76,16 @@ def parse_answer(stdout: bytes) -> Answer | None:
             status=str(body["status"]),
             exit_code=ExitCode(body["exit"]),
             findings=tuple(body["findings"]),
-            error=_read_error(body["error"]),
+            error=_read_error(body["error"], jit_folder),
             fields={key: value for key, value in body.items() if key not in known},
         )
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
-def _read_error(body: dict[str, Any] | None) -> ToolingError | None:
+def _read_error(body: dict[str, Any] | None, jit_folder: str) -> ToolingError | None:
     if body is None:
         return None
     family = {InputError.kind: InputError, EdgeError.kind: EdgeError}.get(body["kind"], ToolingError)
-    return family(f"in the container: {body['message']}", hint=body["hint"], reason=body["reason"])
+    message = body["message"].replace(JIT, jit_folder)
+    return family(f"in the container: {message}", hint=body["hint"], reason=body["reason"])
