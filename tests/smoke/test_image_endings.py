@@ -7,6 +7,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -33,15 +34,14 @@ def _read_until(process: subprocess.Popen[str], text: str) -> None:
     pytest.fail(f"{text!r} was never said")
 
 
-def _leashes() -> list[str]:
+def _leashes(smoke: Smoke) -> list[str]:
+    """The processes beside ours that know of a container of this test's own engine."""
     found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = path.read_bytes()
-        except OSError:
-            continue
-        if b"engine-container" in words:
-            found.append(path.parent.name)
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            ours = smoke.engine.address.encode() in (folder / "environ").read_bytes()
+            if ours and b"engine-container" in (folder / "cmdline").read_bytes():
+                found.append(folder.name)
     return found
 
 
@@ -58,7 +58,7 @@ def test_a_signal_lets_the_run_inside_write_what_it_has_and_removes_the_containe
     assert (record["status"], record["reason"]) == ("not-run", "INTERRUPTED")
     assert record["image_id"] == smoke.client.images.get(images.whole).id
     assert smoke.containers() == []
-    _wait_until(lambda: _leashes() == [])
+    _wait_until(lambda: _leashes(smoke) == [])
 
 
 @pytest.mark.parametrize("held_s", [0, 5], ids=["while files go in", "while the engine starts it"])
@@ -72,7 +72,7 @@ def test_a_signal_before_anything_runs_inside_leaves_nothing(smoke: Smoke, image
     done = smoke.finish(process)
     assert done.status == 130
     assert [record["reason"] for record in done.records.values()] == ["INTERRUPTED"]
-    _wait_until(lambda: smoke.containers() == [] and _leashes() == [])
+    _wait_until(lambda: smoke.containers() == [] and _leashes(smoke) == [])
 
 
 def test_a_killed_tool_leaves_no_container(smoke: Smoke, images: Images) -> None:
@@ -80,7 +80,7 @@ def test_a_killed_tool_leaves_no_container(smoke: Smoke, images: Images) -> None
     _read_until(process, "hanging")
     process.kill()
     process.communicate()
-    _wait_until(lambda: smoke.containers() == [] and _leashes() == [])
+    _wait_until(lambda: smoke.containers() == [] and _leashes(smoke) == [])
 
 
 def test_a_run_that_does_not_end_is_ended_at_its_deadline_and_what_it_wrote_comes_out(
@@ -131,7 +131,6 @@ def test_an_engine_that_goes_away_in_the_middle_is_no_engine(smoke: Smoke, image
     done = smoke.finish(process)
     (record,) = done.records.values()
     assert (done.status, record["status"], record["reason"]) == (3, "not-run", "NO_ENGINE")
-    _wait_until(lambda: _leashes() == [])
     for container in smoke.containers():  # found by its label, as the page says
         container.remove(force=True)
 
@@ -139,7 +138,6 @@ def test_an_engine_that_goes_away_in_the_middle_is_no_engine(smoke: Smoke, image
 def _relay(path: Path, target: str, cut: threading.Event) -> None:
     """The engine's socket under another name, until it is cut."""
     import socket
-    from contextlib import suppress
 
     pairs: list[socket.socket] = []
     server = socket.socket(socket.AF_UNIX)
