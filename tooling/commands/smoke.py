@@ -7,6 +7,7 @@ Examples:
   tooling smoke --jit-cache ~/.cache/smoke-jit      with kernels that an earlier run compiled
   tooling smoke --scenario one-rank two-ranks       some of them: shows something, and is no release's evidence
   tooling smoke --force-persistent                  as a diagnosis: the cache forced on where the table says off
+  tooling smoke --image flashinfer-pin:cu130        in a container of that image, with all GPUs
   tooling smoke --root ../vllm --evidence out       against another tree's pins
   tooling smoke --explain evidence/smoke-sm90.json  what a record says, known cause first
 """
@@ -49,6 +50,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--scenario-timeout-s", type=float, default=DEADLINES.total_s, metavar="S", help="for a scenario, cold and warm"
     )
+    parser.add_argument("--image", metavar="TAG", help="in a container of that image, with all GPUs and no network")
+    parser.add_argument("--network", metavar="NAME", help="with --image: a network that the container is to have")
     parser.add_argument("--explain", type=Path, metavar="FILE", help="tell the story of a record, and run nothing")
     add_evidence_argument(parser)
 
@@ -58,7 +61,12 @@ def run(args: argparse.Namespace, terminal: Terminal) -> Report:
     if args.explain is not None:
         return explain(args.explain, terminal)
     _check(args)
-    return run_here(args, terminal, choose(args.scenario, force_persistent=args.force_persistent))
+    scenarios = choose(args.scenario, force_persistent=args.force_persistent)
+    if args.image is None:
+        return run_here(args, terminal, scenarios)
+    from tooling.commands.smoke_image import plan_inner, run_in_image  # noqa: PLC0415  # an image has no Docker SDK
+
+    return run_in_image(args, terminal, plan_inner(args, scenarios))
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -72,3 +80,5 @@ def _check(args: argparse.Namespace) -> None:
             raise InputError(f"{name} {value:g}: expected {least} to {most}", reason="BAD_ARGUMENTS")
     if args.jit_image and args.jit_cache is None:
         raise InputError("--jit-image goes with --jit-cache", reason="BAD_ARGUMENTS")
+    if args.network and args.image is None:
+        raise InputError("--network goes with --image", reason="BAD_ARGUMENTS")

@@ -13,10 +13,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from tooling.edges.serving.reaping import end_all
+from tooling.errors import ToolingError
 
 
 class Leash:
-    """A leash on a process group (`process MARK GROUP`) or on a container (`container ID`)."""
+    """A leash on a process group (`process MARK GROUP`) or on a container (`container ID`; `engine-container ID` where
+    the engine is that of docker's own command line).
+    """
 
     def __init__(self, *words: str, environ: Mapping[str, str]) -> None:
         package_home = str(Path(__file__).resolve().parents[3])
@@ -44,6 +47,11 @@ def main(words: list[str]) -> None:
         return
     if words[0] == "process":
         end_all(words[1], int(words[2]), grace_s=2.0)
+    elif words[0] == "engine-container":
+        from tooling.edges import docker_engine  # noqa: PLC0415  # as below
+
+        with suppress(ToolingError), docker_engine.connect() as client:
+            client.containers.get(words[1]).remove(force=True, v=True)
     else:
         import docker  # noqa: PLC0415  # the leash of a process starts faster without it
 
