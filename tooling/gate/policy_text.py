@@ -116,7 +116,7 @@ def _smoke(fields: Fields, *, asked: bool) -> SmokeRules:
         architectures=architectures,
         scenarios=tuple(name for name in SCENARIOS if name in named and name not in left_out),
         not_covered=table.names("not_covered"),
-        max_warm_ratio=table.number("max_warm_ratio", None),
+        min_speedup=table.number("min_speedup", None),
     )
     if not rules.scenarios:
         table.problem(f"{table.path('scenarios')}: no scenario is left, expected at least one")
