@@ -36,6 +36,7 @@ COMMANDS = {
     "image": "build the CUDA images and prove that the pin is what is inside",
     "cache": "carry a tuned kernel cache from one machine to a fleet",
     "gsm8k": "start a server, evaluate it, tell crash from slow start from wrong answers",
+    "gate": "read what the stages recorded: PASS, FAIL or INCOMPLETE",
 }
 """Every command, in the order in which a release goes through them; each is `tooling.commands.<name>`."""
 
