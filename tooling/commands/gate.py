@@ -24,7 +24,6 @@ from tooling.commands.terminal import Terminal
 from tooling.edges.files.reading import check_root
 from tooling.errors import ExitCode, ToolingError
 from tooling.gate.fields import verdict_fields
-from tooling.gate.missing import plan_missing
 from tooling.gate.values import Outcome
 from tooling.gate.verdict import judge
 
@@ -60,15 +59,14 @@ def run(args: argparse.Namespace, terminal: Terminal) -> Report:
     verdict = judge(
         inputs.files, inputs.channel, as_of=inputs.as_of, table=inputs.table, given=inputs.given, earlier=inputs.earlier
     )
-    steps = plan_missing(verdict)
-    say_verdict(terminal, verdict, steps, args, outputs)
+    say_verdict(terminal, verdict, outputs, only_missing=args.missing)
     write_outputs(terminal, verdict, outputs)
     return Report(
         command="gate",
         status=verdict.outcome.lower(),
         exit_code=EXIT_CODES[verdict.outcome],
         findings=tuple(finding for _, finding in verdict.findings),
-        fields={**verdict_fields(verdict), "missing": [step.as_json() for step in steps]},
+        fields=verdict_fields(verdict),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
 
@@ -11,7 +11,8 @@ from tooling.commands.gate_inputs import read_by_gate
 from tooling.commands.terminal import Terminal
 from tooling.edges.output_files import write_output
 from tooling.errors import InputError
-from tooling.gate.missing import Step, render_missing
+from tooling.gate.missing import render_missing
+from tooling.gate.told import errands
 from tooling.gate.values import Verdict
 
 RENDERERS = {
@@ -53,14 +54,12 @@ def check_outputs(args: argparse.Namespace) -> dict[str, Path]:
     return outputs
 
 
-def say_verdict(
-    terminal: Terminal, verdict: Verdict, steps: Sequence[Step], args: argparse.Namespace, outputs: Mapping[str, Path]
-) -> None:
+def say_verdict(terminal: Terminal, verdict: Verdict, outputs: Mapping[str, Path], *, only_missing: bool) -> None:
     """The summary, or with `--missing` the commands alone; nothing where a file's text goes to the terminal."""
     if STDOUT in outputs.values():
         return
-    if args.missing:
-        terminal.say(render_missing(steps).rstrip("\n"))
+    if only_missing:
+        terminal.say(render_missing(errands(verdict)).rstrip("\n"))
         return
     render: Callable[[Verdict, Callable[..., str]], str] = import_module("tooling.gate.terminal_text").render_text
     terminal.say(render(verdict, terminal.paint).rstrip("\n"))

@@ -3,23 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tooling.gate.candidate import Candidate
 from tooling.gate.policy import Channel
-from tooling.gate.values import Outcome, Verdict
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """One command still to run, where, and which records it makes."""
-
-    command: str
-    machine: str
-    titles: tuple[str, ...]
-
-    def as_json(self) -> dict[str, object]:
-        return {"command": self.command, "machine": self.machine, "records": list(self.titles)}
+from tooling.gate.told import Errand
 
 
 def command_for(stage: str, subject: str | None, channel: Channel, candidate: Candidate) -> tuple[str, str]:
@@ -46,20 +33,7 @@ def command_for(stage: str, subject: str | None, channel: Channel, candidate: Ca
             return "", ""
 
 
-def plan_missing(verdict: Verdict) -> tuple[Step, ...]:
-    """The commands of all that is incomplete, each once, in the order in which a release goes through the stages."""
-    titles: dict[tuple[str, str], list[str]] = {}
-    for reason in verdict.reasons:
-        if reason.outcome is Outcome.INCOMPLETE and reason.command:
-            title = f"{reason.stage}{f' {reason.subject}' if reason.subject else ''}"
-            titles.setdefault((reason.command, reason.machine), []).append(title)
-    order = {item.title: place for place, item in enumerate(verdict.requirements)}
-    steps = [Step(command=command, machine=machine, titles=tuple(dict.fromkeys(names)))
-             for (command, machine), names in titles.items()]  # fmt: skip
-    return tuple(sorted(steps, key=lambda step: (order.get(step.titles[0], len(order)), step.command)))
-
-
-def render_missing(steps: Sequence[Step]) -> str:
+def render_missing(steps: Sequence[Errand]) -> str:
     """The commands for people, one machine after the other."""
     if not steps:
         return "nothing is missing\n"

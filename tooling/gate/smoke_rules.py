@@ -67,7 +67,7 @@ def _scenarios(seen: Seen, judged: Judgement, channel: Channel) -> Iterator[Rema
         scenario, outcome = seen.scenario(name), judged.scenario(name)
         if scenario is None or outcome is None:
             yield Remark(word="NOT_COVERED", detail=f"the scenario {name} was not tried")
-        elif outcome.status not in {"pass", "known"}:
+        elif outcome.status in {"not-run", "nothing_to_tune"}:
             why = f": {scenario.not_run}" if scenario.not_run else ""
             yield Remark(word="NOT_COVERED", detail=f"the scenario {name} came to {outcome.status}{why}")
 
