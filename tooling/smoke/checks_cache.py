@@ -94,7 +94,7 @@ def _check_laid_out(case: Case, cold: RunSeen) -> Iterator[Finding]:
     fate = case.expected.laid_out
     if fate == "replaced" and not set(cold.files.changed) & {file.path for file in cold.files.before}:
         yield case.finding("smoke-files", "NOT_REPLACED", "the broken file still lies there as it was", run="cold")
-    if not case.expected.persistent or fate in {None, "its-own"}:
+    if not case.expected.persistent or fate is None or case.expected.strategy is Strategy.MANAGED:
         return
     why = cold.record.get("why_cold", "")
     wrong = why != "FOREIGN" if case.expected.scenario.layout == "foreign" else why in {"", "NO_CACHE", "FOREIGN"}
@@ -108,13 +108,13 @@ def _check_left(case: Case, name: str, run: RunSeen) -> Iterator[Finding]:
     """Where nothing persists no file comes, goes or changes; a warm run that hits has nothing to write either."""
     files, before = run.files, {file.path for file in run.files.before}
     gone = [path for path in files.removed if not path.endswith(".lock")]
-    if case.expected.kept and name == "cold":
-        if gone:
-            yield case.finding("smoke-files", "LEFT_FILES", f"{text(gone)} was removed", run=name)
-        return
     if case.expected.laid_out == "unchanged" and (touched := sorted({*files.changed, *gone} & before)):
         detail = f"{text(touched)} lay there and must keep its bytes; it was changed or removed"
         yield case.finding("smoke-files", "LAID_OUT_CHANGED", detail, run=name)
+        return
+    if case.expected.kept and name == "cold":
+        if gone:
+            yield case.finding("smoke-files", "LEFT_FILES", f"{text(gone)} was removed", run=name)
         return
     if touched := sorted({*kept_files(files), *gone}):
         kept = "a warm run has nothing to write" if case.expected.kept else "the cache is off here"

@@ -27,7 +27,8 @@ class Expected:
     `forced`: the strategy that the diagnosis puts in the rule's place, else None. `skip_ops`: the operations that are
     left out; `passed`: what FlashInfer's `autotune(skip_ops=…)` must get, None where the release lacks the argument.
     `kept`: files must lie below the cache root after the cold run. `warm_hits`: the warm run must take what the cold
-    run left; else it must tune anew. `laid_out`: None where nothing lies there beforehand.
+    run left; else it must tune anew, also where a foreign file lies in our file's place (FlashInfer's own store puts
+    its entries beside one). `laid_out`: None where nothing lies there beforehand.
     """
 
     scenario: Scenario
@@ -80,8 +81,8 @@ def expect(scenario: Scenario, row: Row | None) -> Expected:
     strategy = forced or gating.strategy
     persistent = gating.persistent or forced is not None
     skip_ops = _skip_ops(scenario)
-    fate = _fate(scenario, strategy, persistent=persistent)
-    ours = persistent and fate != "unchanged"
+    shut_out = scenario.layout == "foreign" and strategy is not Strategy.MANAGED
+    ours = persistent and not shut_out
     return Expected(
         scenario=scenario,
         gating=gating,
@@ -92,7 +93,7 @@ def expect(scenario: Scenario, row: Row | None) -> Expected:
         passed=tuple(sorted(skip_ops)) if strategy is not Strategy.NONE and takes_skip_ops(row) else None,
         kept=ours,
         warm_hits=ours,
-        laid_out=fate,
+        laid_out=_fate(scenario, strategy, persistent=persistent),
     )
 
 
@@ -123,6 +124,6 @@ def _fate(scenario: Scenario, strategy: Strategy, *, persistent: bool) -> Fate |
     """A strategy without a cache never touches one; a foreign file is left alone; a broken one is tuned over."""
     if scenario.layout == "none":
         return None
-    if persistent and strategy is Strategy.MANAGED:
-        return "its-own"
-    return "replaced" if persistent and scenario.layout == "truncated" else "unchanged"
+    if scenario.layout == "foreign" or not persistent:
+        return "unchanged"
+    return "its-own" if strategy is Strategy.MANAGED else "replaced"

@@ -22,6 +22,7 @@ class Signature:
     Without a signature, a fault explains every miss of its operations, and whether it was looked at cannot be told.
     """
 
+    operation: str
     explains: Callable[[Symptom, Expected, RankSeen], bool]
     shows: Callable[[Expected, RankSeen], bool]
 
@@ -51,30 +52,31 @@ def find_symptoms(case: Case) -> tuple[Symptom, ...]:
 
 def explaining(symptom: Symptom, case: Case, row: Row | None) -> KnownFault | None:
     """The row's known fault that leaves this symptom, or None."""
-    rank = _rank(case, symptom)
     for fault in row.known_faults if row else ():
         signature = SIGNATURES.get(fault.id)
-        fits = signature is None or signature.explains(symptom, case.expected, rank)
-        if symptom.operation in fault.operations and fits:
+        if symptom.operation in fault.operations and (signature is None or _fits(signature, case, symptom)):
             return fault
     return None
 
 
 def check_symptoms(case: Case, row: Row | None) -> Iterator[Finding]:
-    """An error for each operation and run whose misses no known fault explains, a note for each that one does."""
-    grouped: dict[tuple[str, str, str], list[Symptom]] = {}
-    for symptom in find_symptoms(case):
-        fault = explaining(symptom, case, row)
-        grouped.setdefault((symptom.run, symptom.operation, fault.id if fault else ""), []).append(symptom)
-    for (run, _, fault_id), symptoms in grouped.items():
-        detail = _described(symptoms)
-        if fault_id:
-            yield case.finding("smoke-fault", "KNOWN_FAULT", f"{detail}: {fault_id}", run=run, severity=Severity.NOTE)
-        else:
-            hint = (
-                "an unknown fault: compare with the release before, report it, and add it to the table's known faults"
-            )
-            yield case.finding("smoke-lookups", "MISSES", f"{detail}; no known fault explains it", run=run, hint=hint)
+    """An error for each operation and run whose misses no known fault of the row explains."""
+    for (run, _, fault_id), symptoms in _grouped(case, row).items():
+        if not fault_id:
+            alike = [name for name, one in SIGNATURES.items() if all(_fits(one, case, symptom) for symptom in symptoms)]
+            hint = "compare with the release before, report it, and add it to the table's known faults"
+            if alike:
+                hint = f"it looks like {alike[0]}, which is not among this release's known faults"
+            detail = f"{_described(symptoms)}; no known fault explains it"
+            yield case.finding("smoke-lookups", "MISSES", detail, run=run, hint=hint)
+
+
+def known_traces(case: Case, row: Row | None) -> tuple[str, ...]:
+    """What the row's known faults left in that scenario, a sentence for each of them and each run."""
+    groups = _grouped(case, row).items()
+    return tuple(
+        f"{run} run: {_described(symptoms)}: {fault_id}" for (run, _, fault_id), symptoms in groups if fault_id
+    )
 
 
 def judge_faults(cases: Sequence[Case], row: Row | None) -> tuple[FaultJudged, ...]:
@@ -83,9 +85,16 @@ def judge_faults(cases: Sequence[Case], row: Row | None) -> tuple[FaultJudged, .
 
 
 def check_table(faults: Sequence[FaultJudged]) -> Iterator[Finding]:
-    """Known faults that no longer show, and those that nobody looked at."""
+    """Known faults that showed, that no longer show, and that nobody looked at."""
     for fault in faults:
-        if fault.state == "not-seen":
+        if fault.state == "seen":
+            yield Finding(
+                check="smoke-fault",
+                reason="KNOWN_FAULT",
+                severity=Severity.NOTE,
+                detail=f"{fault.id} (known): {fault.detail}",
+            )
+        elif fault.state == "not-seen":
             yield Finding(
                 check="smoke-fault",
                 reason="TABLE_OUT_OF_DATE",
@@ -119,6 +128,20 @@ def _judge(fault: KnownFault, cases: Sequence[Case], row: Row | None) -> FaultJu
     if looked:
         return FaultJudged(id=fault.id, state="not-seen", detail=f"looked for in {', '.join(looked)}")
     return FaultJudged(id=fault.id, state="not-looked-at", detail=f"to see it: {fault.how_to_see}")
+
+
+def _grouped(case: Case, row: Row | None) -> dict[tuple[str, str, str], list[Symptom]]:
+    """The scenario's symptoms by run, operation and the fault that explains them ("" for none)."""
+    grouped: dict[tuple[str, str, str], list[Symptom]] = {}
+    for symptom in find_symptoms(case):
+        fault = explaining(symptom, case, row)
+        grouped.setdefault((symptom.run, symptom.operation, fault.id if fault else ""), []).append(symptom)
+    return grouped
+
+
+def _fits(signature: Signature, case: Case, symptom: Symptom) -> bool:
+    rank = _rank(case, symptom)
+    return symptom.operation == signature.operation and signature.explains(symptom, case.expected, rank)
 
 
 def _described(symptoms: Sequence[Symptom]) -> str:
@@ -173,11 +196,11 @@ def _raw_tokens(operation: str, prefix: str) -> Signature:
         )
         return not expected.diagnosis and between and _labels(rank, prefix) > 0 and tuned(rank).get(operation, 0) > 0
 
-    return Signature(explains=explains, shows=shows)
+    return Signature(operation=operation, explains=explains, shows=shows)
 
 
 SIGNATURES = {
-    "flashinfer#3868": Signature(explains=_grown_workspace, shows=_shows_grown_workspace),
+    "flashinfer#3868": Signature(operation="bf16_gemm", explains=_grown_workspace, shows=_shows_grown_workspace),
     "flashinfer#3868/cublaslt": _raw_tokens("bf16_gemm", "bf16_cublaslt_"),
     "flashinfer#3436": _raw_tokens("fp8_gemm", "fp8_cublas_"),
 }

@@ -62,7 +62,8 @@ class FaultJudged:
 class ScenarioJudged:
     """One scenario's outcome. `ratio`: how many times faster the warm run was, where it must be, else None.
 
-    `lookups`, `hits` and `misses` are of the passes after the warm-up, of all ranks of both runs.
+    `lookups`, `hits` and `misses` are of the passes after the warm-up, of all ranks of both runs; `known` has a
+    sentence for each trace that a known fault left.
     """
 
     name: str
@@ -74,6 +75,7 @@ class ScenarioJudged:
     lookups: int = 0
     hits: int = 0
     misses: int = 0
+    known: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
 
     def as_json(self) -> dict[str, object]:
@@ -87,6 +89,7 @@ class ScenarioJudged:
             "lookups": self.lookups,
             "hits": self.hits,
             "misses": self.misses,
+            "known": list(self.known),
             "findings": [finding.as_json() for finding in self.findings],
         }
 

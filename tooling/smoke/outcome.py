@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from tooling.capabilities.table import Row
 from tooling.findings import Finding, Severity
-from tooling.smoke.case import Case, looked_up
+from tooling.smoke.case import Case, looked_up, text
 from tooling.smoke.checks_cache import check_cache, ratio
-from tooling.smoke.checks_machine import is_covered
+from tooling.smoke.checks_machine import installed_release, is_covered
 from tooling.smoke.checks_numbers import check_numbers
 from tooling.smoke.checks_runs import check_runs
 from tooling.smoke.expectations import expect
-from tooling.smoke.faults import check_symptoms, check_table, judge_faults
+from tooling.smoke.faults import check_symptoms, check_table, judge_faults, known_traces
 from tooling.smoke.judgement import Judgement, ScenarioJudged, ScenarioStatus, worst_first
 from tooling.smoke.observations import INTERRUPTED, Seen
 from tooling.smoke.scenarios import Scenario
@@ -63,7 +63,8 @@ def _outcome(findings: Sequence[Finding]) -> tuple[Literal["pass", "fail", "not-
 def _judge_scenario(scenario: Scenario, case: Case | None, seen: Seen, row: Row | None) -> ScenarioJudged:
     findings = _check_scenario(scenario, case, seen, row)
     expected = expect(scenario, row)
-    status = _status(findings)
+    known = known_traces(case, row) if case is not None and not case.seen.not_run else ()
+    status = _status(findings, known=bool(known))
     if case is None:
         return ScenarioJudged(name=scenario.name, status=status, expected=expected, findings=findings)
     counts = [
@@ -83,6 +84,7 @@ def _judge_scenario(scenario: Scenario, case: Case | None, seen: Seen, row: Row 
         lookups=sum(one["lookups"] for one in counts),
         hits=sum(one["hits"] for one in counts),
         misses=sum(one["misses"] for one in counts),
+        known=known,
         findings=findings,
     )
 
@@ -98,18 +100,28 @@ def _check_scenario(scenario: Scenario, case: Case | None, seen: Seen, row: Row 
 
 
 def _checks(case: Case, seen: Seen, row: Row | None) -> tuple[Finding, ...]:
-    del seen
-    return (*check_cache(case), *check_symptoms(case, row), *check_numbers(case))
+    """What the runs that ended show, also of a scenario that was broken off later."""
+    return (*_check_same(case, seen), *check_cache(case), *check_symptoms(case, row), *check_numbers(case))
 
 
-def _status(findings: Sequence[Finding]) -> ScenarioStatus:
+def _check_same(case: Case, seen: Seen) -> Iterator[Finding]:
+    """The ranks ran on the release and the architecture that this machine has."""
+    wanted = {"release": installed_release(seen), "arch": seen.machine.arch}
+    for name, run in case.ended_runs:
+        for key, value in wanted.items():
+            if (found := run.record.get(key)) != value:
+                detail = f"the warm-up ran on {key} {text(found)}, and this machine has {text(value)}"
+                yield case.finding("smoke-runs", "OTHER_MACHINE", detail, run=name)
+
+
+def _status(findings: Sequence[Finding], *, known: bool) -> ScenarioStatus:
     """The worst of a scenario's findings."""
     errors = {finding.reason for finding in findings if finding.severity is Severity.ERROR}
     if errors - set(NOT_RUN):
         return "fail"
     if errors:
         return "nothing_to_tune" if errors == {"NOTHING_TO_TUNE"} else "not-run"
-    return "known" if any(finding.reason == "KNOWN_FAULT" for finding in findings) else "pass"
+    return "known" if known else "pass"
 
 
 def _not_run(reason: str, detail: str) -> Finding:
