@@ -84,13 +84,20 @@ def test_without_an_image_the_stages_after_it_say_what_they_wait_for() -> None:
 def test_the_first_stage_that_failed_stands_on_top() -> None:
     records = {title: failing(record, f"AT_{record.stage.upper()}") for title, record in evidence().items()}
     verdict = verdict_of(list(records.values())[::-1])
-    assert words(verdict)[:4] == ["AT_CHECK check", "AT_IMAGE image release", "AT_SMOKE smoke sm90", "AT_GSM8K gsm8k qwen"]
+    assert words(verdict)[:4] == [
+        "AT_CHECK check",
+        "AT_IMAGE image release",
+        "AT_SMOKE smoke sm90",
+        "AT_GSM8K gsm8k qwen",
+    ]
 
 
 def test_stale_green_of_another_image_does_not_count() -> None:
     records = evidence()
     records["image release"] = replace(records["image release"], status="not-run", reason="NO_ENGINE", image_id=None)
-    records["smoke sm90"] = replace(records["smoke sm90"], image_id=OTHER_IMAGE, started=AS_OF - timedelta(8), ended=AS_OF - timedelta(8))
+    records["smoke sm90"] = replace(
+        records["smoke sm90"], image_id=OTHER_IMAGE, started=AS_OF - timedelta(8), ended=AS_OF - timedelta(8)
+    )
     verdict = verdict_of(records)
     assert verdict.outcome is INCOMPLETE
     assert words(verdict) == [
@@ -102,7 +109,9 @@ TWO_ARCHITECTURES = make_channel('["sm90"]', '["sm90", "sm100"]')
 
 
 def on_sm100(record: Record) -> Record:
-    return replace(record, subject="sm100", measurements=json.loads(json.dumps(record.measurements).replace("sm90", "sm100")))
+    return replace(
+        record, subject="sm100", measurements=json.loads(json.dumps(record.measurements).replace("sm90", "sm100"))
+    )
 
 
 def test_an_architecture_that_nobody_ran_on_is_incomplete() -> None:
@@ -146,7 +155,12 @@ def test_two_images_of_one_target_the_newest_is_the_release() -> None:
 
 def test_an_older_image_beside_complete_evidence_does_no_harm() -> None:
     records = evidence()
-    older = replace(records["image release"], image_id=OTHER_IMAGE, started=AS_OF - timedelta(hours=9), ended=AS_OF - timedelta(hours=8))
+    older = replace(
+        records["image release"],
+        image_id=OTHER_IMAGE,
+        started=AS_OF - timedelta(hours=9),
+        ended=AS_OF - timedelta(hours=8),
+    )
     verdict = verdict_of([*records.values(), older])
     assert verdict.outcome is PASS
     assert any("SUPERSEDED" in reason.detail for reason in verdict.reasons)
@@ -155,8 +169,15 @@ def test_an_older_image_beside_complete_evidence_does_no_harm() -> None:
 def test_a_stage_that_ran_in_an_image_built_from_ours_counts() -> None:
     records = evidence()
     theirs = replace(records["image release"], image_id=OTHER_IMAGE, ended=AS_OF)
-    theirs = replace(theirs, measurements={**theirs.measurements, "layers": [*LAYERS, "sha256:" + "e" * 64], "verified": "engine:1"})
-    in_theirs = {**records, "gsm8k qwen": measured(replace(records["gsm8k qwen"], image_id=OTHER_IMAGE), "server", "image_id", to=OTHER_IMAGE)}
+    theirs = replace(
+        theirs, measurements={**theirs.measurements, "layers": [*LAYERS, "sha256:" + "e" * 64], "verified": "engine:1"}
+    )
+    in_theirs = {
+        **records,
+        "gsm8k qwen": measured(
+            replace(records["gsm8k qwen"], image_id=OTHER_IMAGE), "server", "image_id", to=OTHER_IMAGE
+        ),
+    }
     assert words(verdict_of(in_theirs)) == ["FOREIGN gsm8k qwen"]
     verdict = verdict_of([*in_theirs.values(), theirs])
     assert (verdict.outcome, verdict.images) == (PASS, {"release": IMAGE})
@@ -191,7 +212,9 @@ def test_a_failure_after_a_pass_fails(title: str) -> None:
 
 
 def test_a_failing_record_of_other_pins_is_incomplete_and_named() -> None:
-    old = failing(make_record("smoke", "sm90"), pins_sha256=OTHER_PINS, ended=AS_OF - timedelta(90), started=AS_OF - timedelta(90))
+    old = failing(
+        make_record("smoke", "sm90"), pins_sha256=OTHER_PINS, ended=AS_OF - timedelta(90), started=AS_OF - timedelta(90)
+    )
     verdict = verdict_of([*evidence().values(), old])
     assert (verdict.outcome, words(verdict)) == (INCOMPLETE, ["FOREIGN smoke sm90"])
 
@@ -203,7 +226,11 @@ def test_passing_records_that_do_not_count_do_no_harm_beside_those_that_do() -> 
         for record in records.values()
         for change in (
             {"pins_sha256": OTHER_PINS},
-            {"commit": OTHER_COMMIT, "ended": record.ended - timedelta(hours=1), "started": record.started - timedelta(hours=1)},
+            {
+                "commit": OTHER_COMMIT,
+                "ended": record.ended - timedelta(hours=1),
+                "started": record.started - timedelta(hours=1),
+            },
             {"ended": AS_OF - timedelta(60), "started": AS_OF - timedelta(61)},
             {"dirty": True, "ended": record.ended - timedelta(hours=2), "started": record.started - timedelta(hours=2)},
         )
@@ -236,14 +263,21 @@ def test_unknown_stages_pass_by_and_their_failures_do_not() -> None:
 
 
 def test_the_order_of_files_and_folders_changes_nothing() -> None:
-    records = [*evidence().values(), failing(make_record("smoke", "sm90", ended=AS_OF)), make_record("check", ended=AS_OF)]
+    records = [
+        *evidence().values(),
+        failing(make_record("smoke", "sm90", ended=AS_OF)),
+        make_record("check", ended=AS_OF),
+    ]
     files = [as_file(record, f"f{number}") for number, record in enumerate(records)]
     first = verdict_of([], more=files)
     assert all(verdict_of([], more=files[turn:] + files[:turn]) == first for turn in range(len(files)))
 
 
 def test_a_thousand_records_are_judged() -> None:
-    many = [make_record("check", ended=AS_OF - timedelta(minutes=number), started=AS_OF - timedelta(days=2)) for number in range(1000)]
+    many = [
+        make_record("check", ended=AS_OF - timedelta(minutes=number), started=AS_OF - timedelta(days=2))
+        for number in range(1000)
+    ]
     assert verdict_of([*evidence().values(), *many]).outcome is PASS
     verdict = verdict_of([*evidence().values(), *(replace(record, dirty=True) for record in many)])
     assert verdict.outcome is PASS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
 from tooling.capabilities.table import Row
@@ -25,7 +25,7 @@ def check_smoke_record(record: Record, channel: Channel, *, row: Row | None, as_
         judged = judge_smoke(seen, row, requested=requested)
         remarks = [
             *_machine(record, seen),
-            *_again(judged),
+            *_again(record, judged),
             *_scenarios(seen, judged, channel),
             *_environment(seen, channel),
             *_uncovered(seen, channel),
@@ -51,18 +51,24 @@ def _machine(record: Record, seen: Seen) -> Iterator[Remark]:
         yield contradiction(f"the record says pass and {MAIN_PACKAGE} was not installed")
 
 
-def _again(judged: Judgement) -> Iterator[Remark]:
+def _again(record: Record, judged: Judgement) -> Iterator[Remark]:
     """The stage's own judgement, made again from what the record says was seen."""
     if judged.status != "pass":
         first = next((item for item in judged.findings if item.severity is Severity.ERROR), None)
         shown = f": {first.detail} [{first.reason}]" if first else ""
         yield contradiction(f"the record says pass and what it saw comes to {judged.status}{shown}")
+    told = record.measurements.get("judged")
+    if isinstance(told, Mapping) and told.get("status") != "pass":
+        yield contradiction(f"the record says pass and its own judgement {told.get('status')}")
 
 
 def _scenarios(seen: Seen, judged: Judgement, channel: Channel) -> Iterator[Remark]:
     if seen.scenario(FORCED.name) is not None:
         detail = "it holds a diagnosis (`--force-persistent`), which is no evidence for a release"
         yield Remark(word="DIAGNOSIS", detail=detail)
+    names = [one.name for one in seen.scenarios]
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        yield contradiction(f"the scenario {name} stands there twice")
     for name in channel.smoke.scenarios:
         scenario, outcome = seen.scenario(name), judged.scenario(name)
         if scenario is None or outcome is None:
