@@ -121,7 +121,8 @@ def _configuration(verdict: Verdict) -> Iterator[dict[str, object]]:
     for file in _files(verdict):
         yield _evidence(file, use="required" if file.path in taken else "read")
     for file in verdict.earlier:
-        yield _evidence(file, use="comparison")
+        if file.sha256:
+            yield _evidence(file, use="comparison")
 
 
 def _evidence(file: EvidenceFile, *, use: str) -> dict[str, object]:
@@ -137,9 +138,13 @@ def _evidence(file: EvidenceFile, *, use: str) -> dict[str, object]:
 
 
 def _files(verdict: Verdict) -> list[EvidenceFile]:
-    """Every file that the gate read, those taken for a requirement included, each once, in order of path."""
+    """Every file that the gate read, those taken for a requirement included, each once, in order of path.
+
+    One that could not be read has no digest; the gate's reason for that is among the failed tests.
+    """
     taken = [item.file for item in verdict.requirements if item.file is not None]
-    return [file for _, file in sorted({file.path: file for file in (*taken, *verdict.files)}.items())]
+    files = {file.path: file for file in (*taken, *verdict.files) if file.sha256}
+    return [file for _, file in sorted(files.items())]
 
 
 def _hexadecimal(digest: str, where: str) -> str:

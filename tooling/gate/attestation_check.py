@@ -17,13 +17,13 @@ def check_attestation(
     *,
     subjects: Sequence[str],
     channel: str,
-    policy_sha256: str | None,
+    policy_sha256: str,
     strict: bool = False,
 ) -> list[Finding]:
     """Findings on types, subject, policy and result. An attestation of another type is looked at no further.
 
     `subjects` (`sha256:…`) must all be subjects of it; `policy_sha256` is the digest of the policy of `channel` that
-    the caller trusts, null if there is none to compare with; `strict` takes no warned result.
+    the caller trusts; `strict` takes no warned result.
     """
     found = list(_check_types(attestation))
     if attestation.test_result is None:
@@ -70,7 +70,7 @@ def _check_subjects(attestation: Attestation, wanted: Sequence[str]) -> Iterator
         )  # fmt: skip
 
 
-def _check_policy(result: TestResult, channel: str, policy_sha256: str | None) -> Iterator[Finding]:
+def _check_policy(result: TestResult, channel: str, policy_sha256: str) -> Iterator[Finding]:
     policy = result.policy
     if policy is None or policy.sha256 is None:
         yield _finding("POLICY", "its configuration names no policy by sha256.", hint="write it with `gate --attest`")
@@ -80,13 +80,7 @@ def _check_policy(result: TestResult, channel: str, policy_sha256: str | None) -
         yield _finding(
             "CHANNEL",
             f"it was judged for channel {attested!r}, and {channel!r} is asked for.",
-            hint=f"judge again: `nox -s gate -- --channel {channel} --attest FILE`",
-        )
-    elif policy_sha256 is None:
-        yield _finding(
-            "POLICY_NOT_COMPARED",
-            f"there is no policy of channel {channel!r} here to compare with.",
-            hint="give --policy FILE, or --root of the checkout with the release.toml that counts",
+            hint=f"judge again with `nox -s gate -- --channel {channel}`, or give the --channel that you trust",
         )
     elif policy.sha256 != policy_sha256:
         yield _finding(
