@@ -249,6 +249,31 @@ def test_scenarios_that_the_channel_leaves_out_may_be_missing() -> None:
     assert verdict_of(records, small).outcome is Outcome.PASS
 
 
+@pytest.mark.parametrize("gpu", [None, {"arch": "sm100"}])
+def test_another_gpu_than_the_measurements_name_contradicts_them(gpu: dict[str, object] | None) -> None:
+    records = evidence()
+    records["smoke sm90"] = replace(records["smoke sm90"], gpu=gpu)
+    assert words(verdict_of(records)) == ["CONTRADICTORY smoke sm90"]
+
+
+def test_more_ranks_on_a_machine_with_more_gpus_are_fine_and_fewer_are_not() -> None:
+    for ranks, outcome in (
+        (lambda old: [*old, {**old[1], "rank": 2}], Outcome.PASS),
+        (lambda old: old[:1], Outcome.INCOMPLETE),
+    ):
+        record = evidence()["smoke sm90"]
+        for number in (1, 2, 3, 4):
+            for run in ("cold", "warm"):
+                record = measured(record, "scenarios", number, run, "ranks", to=ranks)
+        assert verdict_of({**evidence(), "smoke sm90": record}).outcome is outcome
+
+
+def test_overrides_that_do_not_change_what_is_built_are_no_overrides() -> None:
+    records = evidence()
+    records["image release"] = measured(records["image release"], "overrides", to=["*.labels.a.b=c", "release.tags=x"])
+    assert (verdict_of(records).outcome, words(verdict_of(records))) == (Outcome.PASS, [])
+
+
 def test_a_diagnosis_is_no_evidence() -> None:
     from tests.smoke.samples import judged_for, seen_for
     from tooling.smoke.judgement import measurements

@@ -110,7 +110,10 @@ TWO_ARCHITECTURES = make_channel('["sm90"]', '["sm90", "sm100"]')
 
 def on_sm100(record: Record) -> Record:
     return replace(
-        record, subject="sm100", measurements=json.loads(json.dumps(record.measurements).replace("sm90", "sm100"))
+        record,
+        subject="sm100",
+        gpu={"arch": "sm100"},
+        measurements=json.loads(json.dumps(record.measurements).replace("sm90", "sm100")),
     )
 
 
