@@ -297,7 +297,7 @@ def test_hostile_text_in_a_record_reaches_the_reasons_unchanged() -> None:
 def test_missing_commands_are_listed_once_each_and_by_machine() -> None:
     records = evidence()
     verdict = verdict_of({"image release": records["image release"]}, TWO_ARCHITECTURES)
-    assert render_missing(errands(verdict)) == (
+    assert render_missing(errands(verdict), verdict.outcome) == (
         "on any machine with the tree:\n"
         "  nox -s check    # check\n"
         "on a machine with an sm100 GPU and the image:\n"
@@ -307,7 +307,8 @@ def test_missing_commands_are_listed_once_each_and_by_machine() -> None:
         "on a machine with a GPU, the model and the image:\n"
         f"  nox -s gsm8k -- configs/gsm8k/qwen.yaml --image {IMAGE} --baseline RECORD    # gsm8k qwen\n"
     )
-    assert render_missing(errands(verdict_of(evidence()))) == "nothing is missing\n"
+    whole = verdict_of(evidence())
+    assert render_missing(errands(whole), whole.outcome) == "nothing is missing; the verdict is PASS\n"
 
 
 def changed(record: Record, change: str) -> Record:
