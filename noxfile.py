@@ -96,6 +96,12 @@ def matrix(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def gate(session: nox.Session) -> None:
+    """One verdict from evidence: `nox -s gate -- --channel release --evidence DIR`."""
+    tooling(session, "gate")
+
+
+@nox.session(default=False)
 def probe(session: nox.Session) -> None:
     """Read what a release can do, from its wheel: `nox -s probe -- 0.7.4`."""
     tooling(session, "probe")

@@ -36,6 +36,7 @@ COMMANDS = {
     "image": "build the CUDA images and prove that the pin is what is inside",
     "cache": "carry a tuned kernel cache from one machine to a fleet",
     "gsm8k": "start a server, evaluate it, tell crash from slow start from wrong answers",
+    "gate": "read what the stages recorded: PASS, FAIL or INCOMPLETE",
     "verify-attestation": "check what an attestation of the gate says, about which image, under which policy",
     "matrix": "say what CI builds and on which GPUs it runs, as JSON",
 }

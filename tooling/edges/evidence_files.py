@@ -43,7 +43,7 @@ def prepare_folder(folder: Path) -> None:
         raise _unwritable(folder, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
 
 
-def load_evidence(folders: Iterable[Path]) -> tuple[EvidenceFile, ...]:
+def load_evidence(folders: Iterable[Path], *, option: str = "--evidence") -> tuple[EvidenceFile, ...]:
     """Every `*.json` of these folders as it was found, in the order of their paths; a file given twice counts once.
 
     What cannot be read is a value with a reason, since one bad file must neither hide nor stop the others.
@@ -53,18 +53,18 @@ def load_evidence(folders: Iterable[Path]) -> tuple[EvidenceFile, ...]:
     """
     found: dict[tuple[str, str], EvidenceFile] = {}
     for folder in folders:
-        for name in _names(folder):
+        for name in _names(folder, option):
             file = _load_one(folder, name)
             found.setdefault((file.sha256, "" if file.sha256 else file.path), file)
     return tuple(sorted(found.values(), key=lambda file: file.path))
 
 
-def _names(folder: Path) -> list[str]:
+def _names(folder: Path, option: str) -> list[str]:
     try:
         return sorted(name for name in os.listdir(folder) if name.endswith(".json") and not name.startswith("."))
     except OSError as cause:
         raise InputError(
-            f"--evidence {folder}: found no folder that can be listed ({cause.strerror})",
+            f"{option} {folder}: found no folder that can be listed ({cause.strerror})",
             hint="run the stages first, or name the folders that they wrote to",
             reason="NO_EVIDENCE",
         ) from cause

@@ -43,13 +43,13 @@ class ImageRules:
 class SmokeRules:
     """GPU architectures such as `sm90`, each of which needs a record; the scenarios that must have run, cold and warm.
 
-    `not_covered` may stay uncovered. `max_warm_ratio`: what a warm start that uses the cache may take of a cold one.
+    `not_covered` may stay uncovered. `min_speedup`: how many times as fast a warm start that uses the cache must be.
     """
 
     architectures: tuple[str, ...] = ()
     scenarios: tuple[str, ...] = ()
     not_covered: tuple[str, ...] = ()
-    max_warm_ratio: float | None = None
+    min_speedup: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from datetime import date, datetime
 
 
 class Fields:
-    """One table and its key path. A key that is taken is known; `close` names those that nobody took."""
+    """One table and its key path, "" for the whole file. A key that is taken is known; `close` names those that nobody took."""
 
     def __init__(self, where: str, value: object, problem: Callable[[str], None]) -> None:
         self._where = where
@@ -18,7 +18,7 @@ class Fields:
             problem(f"{where}: found {_shown(value)}, expected a table")
 
     def path(self, key: str) -> str:
-        return f"{self._where}.{key}"
+        return f"{self._where}.{key}" if self._where else key
 
     def has(self, key: str) -> bool:
         return key in self._data

@@ -34,9 +34,7 @@ def parse_policy(text: str, *, path: str) -> Policy:
         raise InputError(f"{path}: is not TOML: {cause}", hint="see docs/gate.md", reason="BAD_POLICY") from cause
     problems: list[str] = []
     ours = {key: value for key, value in data.items() if key not in _OTHER_ROOMS}
-    # The top table has no name, so that its keys' paths begin with a dot.
-    top = Fields("", ours, lambda problem: problems.append(problem.removeprefix(".")))
-    policy = _policy(top)
+    policy = _policy(Fields("", ours, problems.append))
     if problems:
         raise InputError(f"{path}: " + "; ".join(problems), hint="see docs/gate.md", reason="BAD_POLICY")
     return policy
@@ -116,7 +114,7 @@ def _smoke(fields: Fields, *, asked: bool) -> SmokeRules:
         architectures=architectures,
         scenarios=tuple(name for name in SCENARIOS if name in named and name not in left_out),
         not_covered=table.names("not_covered"),
-        max_warm_ratio=table.number("max_warm_ratio", None),
+        min_speedup=table.number("min_speedup", None, least=1.0),
     )
     if not rules.scenarios:
         table.problem(f"{table.path('scenarios')}: no scenario is left, expected at least one")

@@ -13,6 +13,9 @@ End = Literal["ended", "error", "died", "hung", "not-started"]
 """How one rank of a run came out: it wrote its answer; its warm-up raised; it was killed or crashed; our deadline
 killed it; it never came to life (or the run was given up before)."""
 
+INTERRUPTED = "interrupted"
+"""A scenario's `not_run` where the operator broke it off; what was seen until then may still be there."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSeen:
@@ -77,20 +80,31 @@ class FilesSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorSeen:
-    """One operation against float32: the largest difference over the largest exact value."""
+    """One operation against float32: the largest difference over the largest exact value.
+
+    `out` is the type that comes out, as torch names it; `sha256` is over the output's bytes; both "" where they were
+    not taken.
+    """
 
     label: str
     operation: str
     largest: float | None
     finite: bool
+    out: str = ""
+    sha256: str = ""
 
     def as_json(self) -> dict[str, object]:
-        return {"label": self.label, "operation": self.operation, "largest": self.largest, "finite": self.finite}
+        return {name: getattr(self, name) for name in self.__slots__}
 
     @staticmethod
     def from_json(body: Mapping[str, Any]) -> ErrorSeen:
         return ErrorSeen(
-            label=body["label"], operation=body["operation"], largest=body["largest"], finite=body["finite"]
+            label=body["label"],
+            operation=body["operation"],
+            largest=body["largest"],
+            finite=body["finite"],
+            out=body["out"],
+            sha256=body["sha256"],
         )
 
 
@@ -98,12 +112,12 @@ class ErrorSeen:
 class RankSeen:
     """One rank of one run.
 
-    `report` is this rank's part of the warm-up's record (`RankReport.as_json`), {} if it has none. `lookups`: token
-    count as text, then operation, then counts (`Counts.as_json`), taken after the warm-up. `passed`: the operations
-    that were handed to FlashInfer's `autotune(skip_ops=…)`, null where it was called without the argument or not at
-    all. `jit_s` is time spent compiling, `tuning_s` time in tuning mode without it. `sticky_error`: what CUDA still
-    complains of afterwards. `out_of_memory`, `skipped_tactics`: lines of FlashInfer's log. `downloads`: addresses that
-    the rank asked for.
+    `strategy` is the one that this rank's own warm-up record names, "" if it has none. `report` is this rank's part of
+    the warm-up's record (`RankReport.as_json`), {} if it has none. `lookups`: token count as text, then operation, then
+    counts (`Counts.as_json`), taken after the warm-up. `passed`: the operations that were handed to FlashInfer's
+    `autotune(skip_ops=…)`, null where it was called without the argument or not at all. `jit_s` is time spent
+    compiling, `tuning_s` time in tuning mode without it. `sticky_error`: what CUDA still complains of afterwards.
+    `out_of_memory`, `skipped_tactics`: lines of FlashInfer's log. `downloads`: addresses that the rank asked for.
     """
 
     rank: int
@@ -112,6 +126,7 @@ class RankSeen:
     why: str = ""
     exit_status: int | None = None
     device: str = ""
+    strategy: str = ""
     report: Mapping[str, Any] = field(default_factory=dict)
     lookups: Mapping[str, Mapping[str, Mapping[str, int]]] = field(default_factory=dict)
     tactics_sha256: str = ""
@@ -133,6 +148,7 @@ class RankSeen:
             "why": self.why,
             "exit_status": self.exit_status,
             "device": self.device,
+            "strategy": self.strategy,
             "report": dict(self.report),
             "lookups": {size: {name: dict(one) for name, one in by.items()} for size, by in self.lookups.items()},
             "tactics_sha256": self.tactics_sha256,
@@ -150,7 +166,8 @@ class RankSeen:
     @staticmethod
     def from_json(body: Mapping[str, Any]) -> RankSeen:
         simple = (
-            "rank end step why exit_status device report lookups tactics_sha256 jit_s tuning_s sticky_error log_tail"
+            "rank end step why exit_status device strategy report lookups tactics_sha256 jit_s tuning_s sticky_error"
+            " log_tail"
         )
         passed = body["passed"]
         return RankSeen(
@@ -200,7 +217,7 @@ class RunSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioSeen:
-    """A scenario's two runs. `not_run`: why it did not take place, "" if it did."""
+    """A scenario's two runs. `not_run`: why it did not take place, or INTERRUPTED; "" if it did."""
 
     name: str
     cold: RunSeen | None = None
