@@ -59,7 +59,7 @@ def test_a_folder_that_is_none_is_refused(tmp_path: Path, kind: str) -> None:
     folder = tmp_path / "evidence"
     if kind == "a file":
         folder.write_text("")
-    with pytest.raises(InputError, match="--evidence .*found no folder that can be listed") as raised:
+    with pytest.raises(InputError, match=r"--evidence .*found no folder that can be listed") as raised:
         load_evidence([folder])
     assert raised.value.reason == "NO_EVIDENCE"
 

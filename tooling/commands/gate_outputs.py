@@ -12,13 +12,14 @@ from tooling.commands.terminal import Terminal
 from tooling.edges.output_files import write_output
 from tooling.errors import InputError
 from tooling.gate.missing import render_missing
+from tooling.gate.text import render_text
 from tooling.gate.told import errands
 from tooling.gate.values import Verdict
 
 RENDERERS = {
     "junit": ("junit", "render_junit", "the verdict as JUnit XML, for CI's own reports"),
     "markdown": ("markdown", "render_markdown", "the verdict as a GitHub job summary"),
-    "html": ("html", "render_html", "the verdict as one self-contained page"),
+    "html": ("html_page", "render_html", "the verdict as one self-contained page"),
     "attest": ("attestation", "render_statement", "the verdict as an in-toto Statement, to sign"),
 }
 """Option, then module and function of `tooling.gate`, imported when they are asked for, and the help text."""
@@ -61,8 +62,7 @@ def say_verdict(terminal: Terminal, verdict: Verdict, outputs: Mapping[str, Path
     if only_missing:
         terminal.say(render_missing(errands(verdict)).rstrip("\n"))
         return
-    render: Callable[[Verdict, Callable[..., str]], str] = import_module("tooling.gate.terminal_text").render_text
-    terminal.say(render(verdict, terminal.paint).rstrip("\n"))
+    terminal.say(render_text(verdict, terminal.paint).rstrip("\n"))
 
 
 def write_outputs(terminal: Terminal, verdict: Verdict, outputs: Mapping[str, Path]) -> None:

@@ -25,7 +25,7 @@ class Given:
 class Candidate:
     """The release under judgement. `images`: config digest by target; `tested`: the image that stages must run in.
 
-    `layers`: digests of an image's layers, bottom first, by its config digest.
+    `layers`: digests of an image's layers, bottom first, by its config digest; `tag`: a name of the tested image.
     """
 
     pins_sha256: str | None
@@ -34,6 +34,7 @@ class Candidate:
     images: Mapping[str, str] = field(default_factory=dict)
     tested: str | None = None
     layers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    tag: str | None = None
 
     def derives(self, image_id: str) -> bool:
         """Whether that image was built from the tested one: its layers begin with all of the tested one's."""
@@ -57,6 +58,7 @@ def find_candidate(records: Sequence[Record], channel: Channel, given: Given) ->
         images={target: image for target, image in images.items() if target in channel.image.targets},
         tested=tested,
         layers=layers,
+        tag=_first(_tag(record) for record in ours if record.image_id == tested),
     )
 
 
@@ -92,6 +94,11 @@ def extends(upper: tuple[str, ...], lower: tuple[str, ...]) -> bool:
 def _layers(record: Record) -> tuple[str, ...]:
     value = record.measurements.get("layers")
     return tuple(map(str, value)) if isinstance(value, list) else ()
+
+
+def _tag(record: Record) -> str | None:
+    tags = record.measurements.get("tags")
+    return str(tags[0]) if isinstance(tags, list) and tags else None
 
 
 def _first(values: Iterable[str | None]) -> str | None:

@@ -4,31 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tooling.gate.candidate import Candidate
 from tooling.gate.policy import Channel
 from tooling.gate.told import Errand
 
 
-def command_for(stage: str, subject: str | None, channel: Channel, candidate: Candidate) -> tuple[str, str]:
-    """The command and the machine for a stage's record; ("", "") for a stage that this program does not have."""
-    image = "" if channel.allows("no-image") and candidate.tested is None else f" --image {candidate.tested or 'TAG'}"
+def command_for(
+    stage: str, subject: str | None, channel: Channel, *, version: str | None, image: str | None
+) -> tuple[str, str]:
+    """The command and the machine for a stage's record; ("", "") for a stage that this program does not have.
+
+    `image` is what smoke and gsm8k are to run in, None where the channel asks for no image.
+    """
+    inside = "" if image is None else f" --image {image}"
     match stage:
         case "check":
             return "nox -s check", "any machine with the tree"
         case "bump":
-            version = candidate.flashinfer_version or "VERSION"
-            return f"nox -s bump -- {version}", "any machine with the tree and the package index"
+            return f"nox -s bump -- {version or 'VERSION'}", "any machine with the tree and the package index"
         case "image":
             target = f" -- {subject}" if subject in channel.image.targets or subject == "nightly" else ""
             return f"nox -s image{target}", "a machine with a Docker engine and buildx"
         case "smoke":
             gpu = f"a machine with an {subject} GPU" if subject else "a machine with a GPU"
-            return f"nox -s smoke{' --' if image else ''}{image}", gpu + (" and the image" if image else "")
+            return f"nox -s smoke{' --' if inside else ''}{inside}", gpu + (" and the image" if inside else "")
         case "gsm8k":
             config = channel.gsm8k.subjects.get(subject or "", f"configs/gsm8k/{subject or 'CONFIG'}.yaml")
             baseline = " --baseline RECORD" if channel.gsm8k.baseline else ""
-            where = "a machine with a GPU, the model" + (" and the image" if image else "")
-            return f"nox -s gsm8k -- {config}{image}{baseline}", where
+            where = "a machine with a GPU" + (", the model and the image" if inside else " and the model")
+            return f"nox -s gsm8k -- {config}{inside}{baseline}", where
         case _:
             return "", ""
 

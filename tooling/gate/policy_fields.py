@@ -8,7 +8,7 @@ from datetime import date, datetime
 
 
 class Fields:
-    """One table and its key path, "" for the whole file. A key that is taken is known; `close` names those that nobody took."""
+    """One table and its key path, "" for the whole file. A key that is taken is known; `close` names the others."""
 
     def __init__(self, where: str, value: object, problem: Callable[[str], None]) -> None:
         self._where = where

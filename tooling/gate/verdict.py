@@ -39,9 +39,9 @@ def judge(
     judged = [bench.judge(file, file.record) for file in files if file.record is not None]
     requirements = bench.weigh_all(judged)
     reasons = [
-        *bench.unread(files),
+        *bench.unread(files, requirements),
         *(reason for item in requirements for reason in item.reasons),
-        *bench.unasked(judged),
+        *bench.unasked(judged, requirements),
     ]
     return Verdict(
         outcome=worst([reason.outcome for reason in reasons]),
@@ -85,23 +85,23 @@ class _Bench:
         for stage, subject in self.channel.required:
             of_it = [item for item in judged if (item.record.stage, item.record.subject) == (stage, subject)]
             missing = Remark(word="MISSING", detail="there is no record" + self._consequence(stage, found))
-            found.append(weigh(stage, subject, of_it, missing=missing, reason=self._reason(stage, subject)))
+            found.append(weigh(stage, subject, of_it, missing=missing, reason=self._reason(stage, subject, found)))
         return tuple(found)
 
-    def unread(self, files: Sequence[EvidenceFile]) -> Iterator[Reason]:
+    def unread(self, files: Sequence[EvidenceFile], found: Sequence[Requirement]) -> Iterator[Reason]:
         """Files that are no record: nobody knows what they would have said, so they never let a release pass."""
         for file in files:
             if file.record is None:
-                stage, subject = self._named(file.path)
-                yield self._reason(stage, subject)(Remark(word=file.reason, detail=file.problem), file)
+                stage, subject = _named(file.path)
+                yield self._reason(stage, subject, found)(Remark(word=file.reason, detail=file.problem), file)
 
-    def unasked(self, judged: Sequence[Judged]) -> Iterator[Reason]:
+    def unasked(self, judged: Sequence[Judged], found: Sequence[Requirement]) -> Iterator[Reason]:
         """Records that nothing asks for. A failing one still stands against the release, unless it only informs."""
         for item in judged:
             record, asked = item.record, self.channel.required
             if (record.stage, record.subject) in asked or not item.blocks:
                 continue
-            reason = self._reason(record.stage, record.subject)
+            reason = self._reason(record.stage, record.subject, found)
             if self._informs(record):
                 told = f"it says {record.status} ({record.reason or 'no reason given'}); it only informs"
                 yield reason(note("INFORMS", told), item.file)
@@ -112,23 +112,29 @@ class _Bench:
         title = record.stage if record.subject is None else f"{record.stage} {record.subject}"
         return record.stage == "bump" or title in self.channel.informs
 
-    def _consequence(self, stage: str, earlier: Sequence[Requirement]) -> str:
+    def _consequence(self, stage: str, found: Sequence[Requirement]) -> str:
         """What the missing record follows from, if the image that it needs is not there."""
-        tested = next(
-            (item for item in earlier if (item.stage, item.subject) == ("image", self.channel.image.tested)), None
-        )
+        tested = self._tested(found)
         if stage not in _AFTER_IMAGE or tested is None or tested.outcome is Outcome.PASS:
             return ""
         return f"; {tested.title} comes first, and it is {tested.outcome}"
 
-    def _named(self, path: str) -> tuple[str | None, str | None]:
-        """Stage and subject that a file's name tells."""
-        name = path.replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".json")
-        stage, _, subject = name.partition("-")
-        return (stage, subject or None) if stage in {*STAGES, "bump"} else (None, None)
+    def _tested(self, found: Sequence[Requirement]) -> Requirement | None:
+        return next((one for one in found if (one.stage, one.subject) == ("image", self.channel.image.tested)), None)
 
-    def _reason(self, stage: str | None, subject: str | None) -> MakeReason:
-        command, machine = command_for(stage or "", subject, self.channel, self.candidate)
+    def _image(self, found: Sequence[Requirement]) -> str | None:
+        """What to run smoke and gsm8k in: the proved image, or the name of the one that is still to be built."""
+        tested, candidate = self._tested(found), self.candidate
+        if candidate.tested is None and self.channel.allows("no-image"):
+            return None
+        is_to_be_built = tested is not None and tested.outcome is not Outcome.PASS
+        return (None if is_to_be_built else candidate.tested) or candidate.tag or "TAG"
+
+    def _reason(self, stage: str | None, subject: str | None, found: Sequence[Requirement]) -> MakeReason:
+        command, machine = command_for(
+            stage or "", subject, self.channel,
+            version=self.candidate.flashinfer_version, image=self._image(found),
+        )  # fmt: skip
 
         def make(remark: Remark, file: EvidenceFile | None) -> Reason:
             helps = remark.outcome is Outcome.INCOMPLETE
@@ -144,6 +150,13 @@ class _Bench:
             )
 
         return make
+
+
+def _named(path: str) -> tuple[str | None, str | None]:
+    """Stage and subject that a file's name tells."""
+    name = path.replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".json")
+    stage, _, subject = name.partition("-")
+    return (stage, subject or None) if stage in {*STAGES, "bump"} else (None, None)
 
 
 def _order(reason: Reason) -> tuple[object, ...]:
