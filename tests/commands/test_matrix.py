@@ -19,6 +19,7 @@ group "default" {
 }
 target "release" {
   dockerfile = "docker/Dockerfile"
+  tags       = ["localhost:5000/flashinfer:${FLASHINFER_VERSION}"]
 }
 target "nightly" {
   inherits = ["release"]
@@ -107,7 +108,7 @@ def test_gpus_are_the_channel_s_architectures(tree: Path, capsys: pytest.Capture
         ("smoke-sm100", "sm100", ["self-hosted", "linux", "gpu", "sm100"]),
     ]
     assert jobs[0]["scenarios"] == list(SCENARIOS)
-    assert jobs[0]["ranks"] == 2
+    assert (jobs[0]["ranks"], jobs[0]["image"]) == (2, "release")
 
 
 def test_scenarios_that_the_channel_leaves_out_are_left_out(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -123,15 +124,38 @@ def test_evaluations_run_where_the_first_architecture_does(tree: Path, capsys: p
         {
             "name": "gsm8k-small",
             "config": "configs/gsm8k/small.yaml",
+            "image": "release",
             "runner": ["self-hosted", "linux", "gpu", "sm90"],
         }
     ]
 
 
+def test_what_is_asked_for_is_published_under_the_bake_file_s_tag_and_what_informs_is_not(
+    tree: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    jobs = ask(tree, capsys, "--kind", "publish", "--platform", "linux/arm64")["include"]
+    assert jobs == [{"name": "release-linux-arm64", "target": "release", "platform": "linux/arm64", "tag": "0.6.12"}]
+    both = ask(tree, capsys, "--kind", "publish")["include"]
+    assert [job["tag"] for job in both] == ["0.6.12-amd64", "0.6.12-arm64"]
+
+
+@pytest.mark.parametrize(
+    ("tags", "tag"),
+    [("[]", "latest"), ('["localhost:5000/flashinfer"]', "latest"), ('["flashinfer:a", "flashinfer:b"]', "a")],
+    ids=["no tag", "a port is no tag", "the first of two"],
+)
+def test_the_tag_is_what_stands_behind_the_name(
+    tree: Path, capsys: pytest.CaptureFixture[str], tags: str, tag: str
+) -> None:
+    write(tree, "docker/docker-bake.hcl", BAKE.replace('["localhost:5000/flashinfer:${FLASHINFER_VERSION}"]', tags))
+    (job,) = ask(tree, capsys, "--kind", "publish", "--platform", "linux/amd64")["include"]
+    assert job["tag"] == tag
+
+
 def test_runners_are_release_toml_s_own_where_it_names_them(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(tree, "release.toml", RELEASE_TOML + CHANNELS + RUNNERS)
     asked = ask(tree, capsys)
-    runners = {job["name"]: job["runner"] for kind in asked for job in asked[kind]["include"]}
+    runners = {job["name"]: job["runner"] for kind in asked for job in asked[kind]["include"] if "runner" in job}
     assert runners["release-linux-arm64"] == ["self-hosted", "arm"]
     assert runners["release-linux-amd64"] == ["ubuntu-24.04"]
     assert runners["smoke-sm90"] == runners["gsm8k-small"] == ["h200-pool"]
@@ -140,14 +164,19 @@ def test_runners_are_release_toml_s_own_where_it_names_them(tree: Path, capsys: 
 def test_a_channel_that_asks_for_no_image_needs_no_bake_file(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tree / "docker/docker-bake.hcl").unlink()
     asked = ask(tree, capsys, "--channel", "pr")
-    assert asked == {"build": {"include": []}, "gpu": {"include": []}, "gsm8k": {"include": []}}
+    assert asked == {
+        "build": {"include": []},
+        "gpu": {"include": []},
+        "gsm8k": {"include": []},
+        "publish": {"include": []},
+    }
 
 
 def test_the_object_has_every_matrix_by_name(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     answer = ask(tree, capsys, "--json")
     assert (answer["command"], answer["status"], answer["channel"]) == ("matrix", "shown", "release")
-    assert {kind: len(answer[kind]["include"]) for kind in ("build", "gpu", "gsm8k")} == {
-        "build": 4, "gpu": 2, "gsm8k": 1,
+    assert {kind: len(answer[kind]["include"]) for kind in ("build", "gpu", "gsm8k", "publish")} == {
+        "build": 4, "gpu": 2, "gsm8k": 1, "publish": 2,
     }  # fmt: skip
 
 

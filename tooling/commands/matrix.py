@@ -23,7 +23,7 @@ from tooling.edges.environment import load_environment
 from tooling.edges.files.reading import check_root, load_text
 from tooling.edges.files.tree import load_settings
 from tooling.errors import EdgeError, ExitCode, InputError
-from tooling.gate.matrix import KINDS, parse_runners, plan_build, plan_gpu, plan_gsm8k
+from tooling.gate.matrix import KINDS, parse_runners, plan_build, plan_gpu, plan_gsm8k, plan_publish
 from tooling.gate.policy import Channel
 from tooling.gate.policy_text import parse_policy
 from tooling.images.bake_static import evaluate_bake
@@ -48,10 +48,12 @@ def run(args: argparse.Namespace, terminal: Terminal) -> Report:
     channel = parse_policy(text, path=FILE).channel(args.channel, path=FILE)
     runners = parse_runners(text, path=FILE)
     platforms = _platforms(args.platform, settings.releases.platforms)
+    targets = _targets(root, args, channel, settings.versions_file)
     jobs = {
-        "build": plan_build(channel, _targets(root, args, channel, settings.versions_file), platforms, runners),
+        "build": plan_build(channel, targets, platforms, runners),
         "gpu": plan_gpu(channel, runners),
         "gsm8k": plan_gsm8k(channel, runners),
+        "publish": plan_publish(channel, targets, platforms),
     }
     matrices = {kind: {"include": jobs[kind]} for kind in KINDS if args.kind in {None, kind}}
     if args.github:

@@ -14,7 +14,7 @@ from tooling.gate.policy import Channel
 from tooling.images.plan import BuildTarget
 from tooling.smoke.scenarios import SCENARIOS
 
-KINDS = ("build", "gpu", "gsm8k")
+KINDS = ("build", "gpu", "gsm8k", "publish")
 
 _BUILD_RUNNERS = {"linux/amd64": ("ubuntu-24.04",), "linux/arm64": ("ubuntu-24.04-arm",)}
 """GitHub's own runners for each platform; both are free for public repositories."""
@@ -91,13 +91,15 @@ def plan_build(
 def plan_gpu(channel: Channel, runners: Runners) -> list[dict[str, object]]:
     """One smoke job for each GPU architecture that the channel asks for, with the scenarios that must have run.
 
-    `ranks` is how many processes the largest scenario has; they may share one GPU.
+    `image` is the target that it must run in, null where the channel asks for no image; `ranks` is how many processes
+    the largest scenario has; they may share one GPU.
     """
     scenarios = channel.smoke.scenarios
     return [
         {
             "name": f"smoke-{architecture}",
             "architecture": architecture,
+            "image": channel.image.tested,
             "runner": runners.for_architecture(architecture),
             "scenarios": list(scenarios),
             "ranks": max(SCENARIOS[name].ranks for name in scenarios),
@@ -111,9 +113,33 @@ def plan_gsm8k(channel: Channel, runners: Runners) -> list[dict[str, object]]:
     first = next(iter(channel.smoke.architectures), None)
     runner = ["self-hosted", "linux", "gpu"] if first is None else runners.for_architecture(first)
     return [
-        {"name": f"gsm8k-{subject}", "config": path, "runner": runner}
+        {"name": f"gsm8k-{subject}", "config": path, "image": channel.image.tested, "runner": runner}
         for subject, path in channel.gsm8k.subjects.items()
     ]
+
+
+def plan_publish(channel: Channel, targets: Sequence[BuildTarget], platforms: Sequence[str]) -> list[dict[str, object]]:
+    """One job for each image that the channel asks for, on each platform, with the tag that the bake file gives it.
+
+    Images that only inform are never published. Of several platforms, each tag ends in its own.
+    """
+    return [
+        {
+            "name": f"{target.name}-{platform.replace('/', '-')}",
+            "target": target.name,
+            "platform": platform,
+            "tag": _tag(target) + (f"-{platform.rpartition('/')[2]}" if len(platforms) > 1 else ""),
+        }
+        for target in targets
+        if target.name in channel.image.targets
+        for platform in platforms
+    ]
+
+
+def _tag(target: BuildTarget) -> str:
+    """What stands behind the name in the target's first tag; `latest`, as docker has it, where nothing does."""
+    name = target.tags[0] if target.tags else ""
+    return name.rpartition("/")[2].partition("@")[0].partition(":")[2] or "latest"
 
 
 def _labels(table: object, name: str, problems: list[str]) -> dict[str, tuple[str, ...]]:
