@@ -90,6 +90,24 @@ def gsm8k(session: nox.Session) -> None:
     tooling(session, "gsm8k")
 
 
+@nox.session(name="verify-attestation", default=False)
+def verify_attestation(session: nox.Session) -> None:
+    """Check what an attestation of the gate says: `nox -s verify-attestation -- gate.intoto.json`."""
+    tooling(session, "verify-attestation")
+
+
+@nox.session(default=False)
+def matrix(session: nox.Session) -> None:
+    """Say what CI builds and on which GPUs it runs: `nox -s matrix -- --channel release --github`."""
+    tooling(session, "matrix")
+
+
+@nox.session(default=False)
+def gate(session: nox.Session) -> None:
+    """One verdict from evidence: `nox -s gate -- --channel release --evidence DIR`."""
+    tooling(session, "gate")
+
+
 @nox.session(default=False)
 def probe(session: nox.Session) -> None:
     """Read what a release can do, from its wheel: `nox -s probe -- 0.7.4`."""
@@ -152,4 +170,5 @@ def lint(session: nox.Session) -> None:
     session.run("mypy")
     session.run("hadolint", "docker/Dockerfile", "docker/Dockerfile.nightly_torch")
     session.run("shellcheck", *glob("ci/*.sh"), *glob("docker/*.sh"))
+    session.run("jactionlint", "--strict-exit")
     session.run("python", "-m", "tooling", "image", "--lint")

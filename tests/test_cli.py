@@ -182,8 +182,19 @@ def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
         cli.main(["--help"])
     assert ended.value.code == 0
     out = capsys.readouterr().out
+    lines = out.splitlines()
     for name, summary in cli.COMMANDS.items():
-        assert f"  {name:<14}{summary}\n" in out
+        assert [name, summary] in [line.strip().split(maxsplit=1) for line in lines]
+
+
+def test_a_command_with_a_dash_has_a_module_without_one(
+    command: Callable[..., list[argparse.Namespace]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = command(report())
+    monkeypatch.setitem(sys.modules, "tooling.commands.try_hard", sys.modules["tooling.commands.try"])
+    monkeypatch.setitem(cli.COMMANDS, "try-hard", "try harder")
+    assert cli.main(["try-hard", "5"]) == 0
+    assert seen[0].number == "5"
 
 
 def test_help_of_a_command_ends_in_its_examples(

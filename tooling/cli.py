@@ -37,8 +37,11 @@ COMMANDS = {
     "cache": "carry a tuned kernel cache from one machine to a fleet",
     "smoke": "warm FlashInfer up on a GPU in every scenario, and say whether that is what the table promises",
     "gsm8k": "start a server, evaluate it, tell crash from slow start from wrong answers",
+    "gate": "read what the stages recorded: PASS, FAIL or INCOMPLETE",
+    "verify-attestation": "check what an attestation of the gate says, about which image, under which policy",
+    "matrix": "say what CI builds and on which GPUs it runs, as JSON",
 }
-"""Every command, in the order in which a release goes through them; each is `tooling.commands.<name>`."""
+"""Every command, in the order in which a release goes through them; `module_of` says where each one is."""
 
 
 class Command(Protocol):
@@ -85,8 +88,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     return int(report.exit_code)
 
 
-def _run(name: str, words: list[str], terminal: Terminal) -> Report:
-    module: Command = import_module(f"tooling.commands.{name}")
+def module_of(command: str) -> str:
+    """The module of a command: a name may hold dashes, a module may not."""
+    return f"tooling.commands.{command.replace('-', '_')}"
+
+
+def make_parser(name: str) -> argparse.ArgumentParser:
+    """The command's own parser, with what every command takes."""
+    module: Command = import_module(module_of(name))
     parser = _Parser(
         prog=f"tooling {name}",
         description=(module.__doc__ or "").split("\n\nExamples:")[0],
@@ -99,7 +108,12 @@ def _run(name: str, words: list[str], terminal: Terminal) -> Report:
     )
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout, people's text on stderr")
     module.add_arguments(parser)
-    return module.run(parser.parse_args(words), terminal)
+    return parser
+
+
+def _run(name: str, words: list[str], terminal: Terminal) -> Report:
+    module: Command = import_module(module_of(name))
+    return module.run(make_parser(name).parse_args(words), terminal)
 
 
 def _error_report(name: str, error: ToolingError) -> Report:
@@ -107,7 +121,7 @@ def _error_report(name: str, error: ToolingError) -> Report:
     shaped: Callable[[ToolingError], Report] | None = None
     if name in COMMANDS:
         with suppress(ImportError):
-            shaped = getattr(import_module(f"tooling.commands.{name}"), "report_error", None)
+            shaped = getattr(import_module(module_of(name)), "report_error", None)
     if shaped is not None:
         return shaped(error)
     return Report(command=name, status="error", exit_code=error.exit_code, error=error)
@@ -153,7 +167,8 @@ def _finish(report: Report, terminal: Terminal, *, as_json: bool) -> None:
 
 
 def _overview() -> str:
-    lines = [f"  {name:<14}{summary}" for name, summary in COMMANDS.items()]
+    width = max(map(len, COMMANDS)) + 2
+    lines = [f"  {name:<{width}}{summary}" for name, summary in COMMANDS.items()]
     return "\n".join(["commands:", *lines, "", "`tooling COMMAND --help` shows its options and examples."])
 
 

@@ -76,7 +76,7 @@ SETTINGS: dict[str, tuple[str, str | None]] = {
         ),
         None,
     ),
-    "tables of other rooms": ("[channels.release]\nx = 1\n[flashinfer.sha256]\n", None),
+    "tables of other rooms": ('[channels.release]\nstages = ["check"]\n[flashinfer.sha256]\n', None),
     "an unknown table": ("[pin]\n", "pin: unknown table"),
     "an unknown key": ("[pins]\nrequird = 1\n", "pins.requird: unknown key"),
     "an unknown key in a site": ('[[pins.required]]\npath = "a"\ncuont = 1\n', "pins.required[0].cuont: unknown key"),

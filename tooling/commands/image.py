@@ -44,6 +44,7 @@ from tooling.images.facts import ImageFacts, read_facts
 from tooling.images.labels import LEFT_OUT_LABEL, PINS_LABEL, TARGET_LABEL
 from tooling.images.plan import BuildTarget, check_plan
 from tooling.images.preflight import Check
+from tooling.redaction import redact_text
 
 _RANKS: dict[Status, int] = {"pass": 0, "not-run": 1, "fail": 2}
 """A release that is bad is worse news than one that nobody could look at."""
@@ -121,7 +122,10 @@ class _Run:
         wanted = self.job.inputs.expectation(target=target.name, left_out=left_out_packages(target))
         findings = (*check_image(facts, wanted), *self._check_moved())
         self.job.terminal.say_findings(findings)
-        measured = {**_image_measurements(facts), **built.measurements(), "versions": measured_versions(facts, wanted)}
+        measured = {
+            **_image_measurements(facts), **built.measurements(), "versions": measured_versions(facts, wanted),
+            "overrides": [redact_text(item) for item in self.job.options.overrides],
+        }  # fmt: skip
         return self._record(target, findings, measured, image_id=built.image_id)
 
     def _check_moved(self) -> list[Finding]:

@@ -44,21 +44,28 @@ def load_pinned_tree(
 ) -> PinnedTree:
     """The tree's pins and revision. A tree without these files has null pins; broken ones raise InputError."""
     started = clock.now()
-    text = load_optional_text(root, versions_file) if versions_file else None
-    variables = {} if text is None else parse_versions(text.text, path=text.path)
-    lines = [] if (listed := load_optional_text(root, REQUIREMENTS)) is None else parse_requirements(listed.text)
+    digest, version, variables = load_pins(root, versions_file)
     revision = git.load_revision(root)
     if commit is not None:
         revision = git.Revision(
             commit=commit, dirty=bool(revision.dirty) if revision.commit in {None, commit} else True
         )
     return PinnedTree(
-        pins_sha256=pins_sha256(variables, lines) if variables or lines else None,
-        flashinfer_version=variables.get(load_library().variable),
+        pins_sha256=digest,
+        flashinfer_version=version,
         variables=variables,
         revision=revision,
         started=started,
     )
+
+
+def load_pins(root: Path, versions_file: str | None) -> tuple[str | None, str | None, Mapping[str, str]]:
+    """The digest of the tree's pins, its FlashInfer release and its variables; None, None and {} where it has none."""
+    text = load_optional_text(root, versions_file) if versions_file else None
+    variables = {} if text is None else parse_versions(text.text, path=text.path)
+    lines = [] if (listed := load_optional_text(root, REQUIREMENTS)) is None else parse_requirements(listed.text)
+    digest = pins_sha256(variables, lines) if variables or lines else None
+    return digest, variables.get(load_library().variable), variables
 
 
 def make_record(

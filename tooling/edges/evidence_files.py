@@ -1,14 +1,21 @@
-"""Writes evidence records into their folder, which git ignores by a `.gitignore` of its own."""
+"""Writes evidence records into their folder, which git ignores by its own `.gitignore`, and reads whole folders."""
 
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from tooling.edges.files.durable import make_private_folder, replace_file
-from tooling.errors import EdgeError
-from tooling.evidence import Record, render_record
+from tooling.edges.files.reading import load_bytes, resolve_inside
+from tooling.errors import EdgeError, InputError
+from tooling.evidence import Record, parse_record, render_record
+from tooling.gate.values import EvidenceFile
+
+MAX_SIZE_BYTES = 32_000_000
+"""The largest record seen, an evaluation of 1,319 questions with its flips, has well under 1 MB."""
 
 
 def write_record(folder: Path, record: Record) -> Path:
@@ -34,6 +41,67 @@ def prepare_folder(folder: Path) -> None:
         raise _unwritable(folder, cause) from cause
     if not os.access(folder, os.W_OK):
         raise _unwritable(folder, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
+
+
+def load_evidence(folders: Iterable[Path], *, option: str = "--evidence") -> tuple[EvidenceFile, ...]:
+    """Every `*.json` of these folders as it was found, in the order of their paths; a file given twice counts once.
+
+    What cannot be read is a value with a reason, since one bad file must neither hide nor stop the others.
+
+    Raises:
+        InputError: a folder is missing, no folder, or cannot be listed.
+    """
+    found: dict[tuple[str, str], EvidenceFile] = {}
+    for folder in folders:
+        for name in _names(folder, option):
+            file = _load_one(folder, name)
+            found.setdefault((file.sha256, "" if file.sha256 else file.path), file)
+    return tuple(sorted(found.values(), key=lambda file: file.path))
+
+
+def _names(folder: Path, option: str) -> list[str]:
+    try:
+        return sorted(name for name in os.listdir(folder) if name.endswith(".json") and not name.startswith("."))
+    except OSError as cause:
+        raise InputError(
+            f"{option} {folder}: found no folder that can be listed ({cause.strerror})",
+            hint="run the stages first, or name the folders that they wrote to",
+            reason="NO_EVIDENCE",
+        ) from cause
+
+
+def _load_one(folder: Path, name: str) -> EvidenceFile:
+    path = str(folder / name).encode("utf-8", "backslashreplace").decode()
+    sha256 = ""
+    try:
+        _check_size(folder, name)
+        raw = load_bytes(folder, name, max_size_bytes=MAX_SIZE_BYTES)
+        sha256 = hashlib.sha256(raw).hexdigest()
+        return EvidenceFile(path=path, sha256=sha256, record=parse_record(raw.decode()))
+    except UnicodeDecodeError as cause:
+        return EvidenceFile(
+            path=path, sha256=sha256, reason="UNDECODABLE", problem=f"byte {cause.start} of the record is not UTF-8"
+        )
+    except RecursionError:
+        return EvidenceFile(path=path, sha256=sha256, reason="UNPARSABLE", problem="the record is nested too deeply")
+    except InputError as error:
+        problem = error.message.removeprefix(f"{name}: ")
+        return EvidenceFile(path=path, sha256=sha256, reason=_REASONS.get(error.reason, error.reason), problem=problem)
+
+
+_REASONS = {"TOO_LARGE": "TOO_BIG"}
+
+
+def _check_size(folder: Path, name: str) -> None:
+    """Refuses a file by its size before a byte of it is read; what cannot be asked is left to the reading."""
+    try:
+        size_bytes = resolve_inside(folder, name).stat().st_size
+    except OSError:
+        return
+    if size_bytes > MAX_SIZE_BYTES:
+        raise InputError(
+            f"the record has {size_bytes:,} bytes; no stage writes more than {MAX_SIZE_BYTES:,}", reason="TOO_BIG"
+        )
 
 
 def _unwritable(path: Path, cause: OSError) -> EdgeError:

@@ -1,0 +1,296 @@
+"""Records altered field by field, and sealed again: each alteration turns the verdict, with the word that says how."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from tests.gate.samples import (
+    AS_OF,
+    OTHER_COMMIT,
+    OTHER_IMAGE,
+    OTHER_PINS,
+    POLICY,
+    evidence,
+    make_channel,
+    measured,
+    verdict_of,
+    words,
+)
+from tooling.errors import InputError
+from tooling.evidence import Record, parse_record, seal
+from tooling.findings import Finding, Severity
+from tooling.gate.values import Outcome
+
+ERROR = Finding(check="c", detail="it broke", reason="BROKEN")
+WARNING = Finding(check="c", detail="look", severity=Severity.WARNING, reason="LOOK")
+TITLES = list(evidence())
+
+FIELDS: dict[str, tuple[dict[str, Any], str]] = {
+    "fails": ({"status": "fail", "reason": "BROKEN", "findings": (ERROR,)}, "BROKEN"),
+    "fails without an error": ({"status": "fail", "reason": "BROKEN"}, "CONTRADICTORY"),
+    "did not run": ({"status": "not-run", "reason": "NO_GPU"}, "NOT_RUN"),
+    "passes with an error": ({"findings": (WARNING, ERROR)}, "CONTRADICTORY"),
+    "passes with a reason": ({"reason": "BROKEN"}, "CONTRADICTORY"),
+    "a reason that is no word": ({"reason": "it broke"}, "MALFORMED"),
+    "other pins": ({"pins_sha256": OTHER_PINS}, "FOREIGN"),
+    "no pins": ({"pins_sha256": None}, "NO_PINS"),
+    "pins that are no digest": ({"pins_sha256": "x"}, "MALFORMED"),
+    "another release": ({"flashinfer_version": "0.6.12"}, "FOREIGN"),
+    "no release": ({"flashinfer_version": None}, "NO_PINS"),
+    "a release that is no version": ({"flashinfer_version": "newest"}, "MALFORMED"),
+    "no commit": ({"commit": None}, "NO_COMMIT"),
+    "a dirty tree": ({"dirty": True}, "DIRTY"),
+    "nobody knows whether it is dirty": ({"dirty": None}, "DIRTY"),
+    "ends before it starts": ({"ended": AS_OF - timedelta(hours=6)}, "BAD_TIME"),
+    "starts in the future": ({"started": AS_OF + timedelta(hours=1)}, "FUTURE"),
+    "ends in the future": ({"ended": AS_OF + timedelta(minutes=6)}, "FUTURE"),
+    "is eight days old": ({"started": AS_OF - timedelta(9), "ended": AS_OF - timedelta(8)}, "STALE"),
+    "a tool without a version": ({"tool_version": "main"}, "MALFORMED"),
+    "an image that is no digest": ({"image_id": "latest"}, "MALFORMED"),
+    "a manifest that is no digest": ({"manifest_digest": "latest"}, "MALFORMED"),
+}
+
+
+@pytest.mark.parametrize("title", TITLES)
+@pytest.mark.parametrize(("changes", "word"), FIELDS.values(), ids=FIELDS)
+def test_each_field_altered_turns_the_verdict(title: str, changes: dict[str, Any], word: str) -> None:
+    records = evidence()
+    records[title] = replace(records[title], **changes)
+    verdict = verdict_of(records)
+    assert verdict.outcome is (Outcome.FAIL if word == "BROKEN" else Outcome.INCOMPLETE)
+    assert any(f"{word} {title}" == found or word == "FOREIGN" for found in words(verdict)), words(verdict)
+
+
+@pytest.mark.parametrize("key", sorted(seal(evidence()["smoke sm90"]).keys() - {"format"}))
+def test_each_field_altered_without_sealing_is_no_record(key: str) -> None:
+    body = {**seal(evidence()["smoke sm90"]), key: "altered"}
+    with pytest.raises(InputError) as refused:
+        parse_record(json.dumps(body))
+    assert refused.value.reason == "HAND_EDITED"
+
+
+@pytest.mark.parametrize("title", ["check", "smoke sm90", "gsm8k qwen"])
+def test_another_commit_than_the_images_is_foreign(title: str) -> None:
+    records = evidence()
+    records[title] = replace(records[title], commit=OTHER_COMMIT)
+    assert words(verdict_of(records)) == [f"FOREIGN {title}"]
+
+
+@pytest.mark.parametrize("title", ["smoke sm90", "gsm8k qwen"])
+def test_another_image_and_no_image_do_not_count(title: str) -> None:
+    for image, word in ((OTHER_IMAGE, "FOREIGN"), (None, "NO_IMAGE")):
+        records = evidence()
+        records[title] = replace(records[title], image_id=image)
+        if title.startswith("gsm8k"):
+            records[title] = measured(records[title], "server", "image_id", to=image)
+        assert words(verdict_of(records)) == [f"{word} {title}"]
+
+
+def test_a_record_of_another_subject_leaves_the_one_asked_for_missing() -> None:
+    records = evidence()
+    records["image release"] = replace(records["image release"], subject="nightly")
+    assert "MISSING image release" in words(verdict_of(records))
+
+
+CLOCKS = {
+    "at the limit": (timedelta(hours=168), None),
+    "a second past it": (timedelta(hours=168, seconds=1), "STALE"),
+    "a clock that is five minutes ahead": (-timedelta(minutes=5), None),
+    "a clock that is six minutes ahead": (-timedelta(minutes=6), "FUTURE"),
+    "next century": (-timedelta(days=40_000), "FUTURE"),
+    "years ago": (timedelta(days=4000), "STALE"),
+}
+
+
+@pytest.mark.parametrize(("age", "word"), CLOCKS.values(), ids=CLOCKS)
+def test_the_age_of_a_record(age: timedelta, word: str | None) -> None:
+    records = evidence()
+    records["check"] = replace(records["check"], started=AS_OF - age, ended=AS_OF - age)
+    assert words(verdict_of(records)) == ([] if word is None else [f"{word} check"])
+
+
+def test_the_channel_sets_the_age_for_each_stage() -> None:
+    channel = make_channel(
+        "[channels.release.image]", "max_age_hours = {check = 1, smoke = 0.5}\n[channels.release.image]"
+    )
+    assert words(verdict_of(evidence(), channel)) == ["STALE check", "STALE smoke sm90"]
+
+
+def drop(key: str) -> Any:
+    return lambda old: {name: value for name, value in old.items() if name != key}
+
+
+MEASURED: dict[str, tuple[str, tuple[str | int, ...], Any, str]] = {
+    "a check that saw another pin": ("check", ("sites", 0, "version"), "0.6.12", "CONTRADICTORY"),
+    "a check that saw none": ("check", ("sites",), [], "CONTRADICTORY"),
+    "an image with another release": ("image release", ("versions", "flashinfer-python"), "0.6.12", "CONTRADICTORY"),
+    "an image with another cubin": ("image release", ("versions", "flashinfer-cubin"), "0.6.12", "CONTRADICTORY"),
+    "an image without the library": ("image release", ("versions",), {}, "CONTRADICTORY"),
+    "an image without layers": ("image release", ("layers",), [], "CONTRADICTORY"),
+    "a build that was told another release": (
+        "image release", ("overrides",), ["release.args.FLASHINFER_VERSION=0.6.14"], "OVERRIDE"),
+    "no GPU": ("smoke sm90", ("machine", "gpus"), [], "CONTRADICTORY"),
+    "another GPU": ("smoke sm90", ("machine", "arch"), "sm100", "CONTRADICTORY"),
+    "another release installed": ("smoke sm90", ("machine", "packages", "flashinfer-python"), "0.6.12", "CONTRADICTORY"),
+    "no release installed": ("smoke sm90", ("machine", "packages", "flashinfer-python"), None, "CONTRADICTORY"),
+    "another cubin installed": ("smoke sm90", ("machine", "packages", "flashinfer-cubin"), "0.6.12", "CONTRADICTORY"),
+    "no scenario": ("smoke sm90", ("scenarios",), [], "NOT_COVERED"),
+    "one rank only": ("smoke sm90", ("scenarios",), lambda old: old[:1], "NOT_COVERED"),
+    "a scenario that did not run": ("smoke sm90", ("scenarios", 1, "not_run"), "one GPU", "CONTRADICTORY"),
+    "a cold run that is not there": ("smoke sm90", ("scenarios", 0, "cold"), None, "CONTRADICTORY"),
+    "a scenario twice": ("smoke sm90", ("scenarios",), lambda old: [*old, old[0]], "CONTRADICTORY"),
+    "an unknown scenario": ("smoke sm90", ("scenarios", 0, "name"), "three-ranks", "CONTRADICTORY"),
+    "a rank that hung": ("smoke sm90", ("scenarios", 0, "cold", "ranks", 0, "end"), "hung", "CONTRADICTORY"),
+    "another strategy": ("smoke sm90", ("scenarios", 0, "cold", "ranks", 0, "strategy"), "all_ranks", "CONTRADICTORY"),
+    "a bypass": ("smoke sm90", ("bypasses",), {"FLASHINFER_DISABLE_VERSION_CHECK": "1"}, "BYPASS"),
+    "an operator's setting": ("smoke sm90", ("overrides",), {"FLASHINFER_NVCC_THREADS": "1"}, "OVERRIDE"),
+    "something else not covered": ("smoke sm90", ("not_covered",), ["fp4_gemm on sm90"], "NOT_COVERED"),
+    "a warm start that is slow": ("smoke sm90", ("scenarios", 0, "warm", "seconds"), 5.0, "WARM_TOO_SLOW"),
+    "a field gone": ("smoke sm90", ("machine",), drop("arch"), "CONTRADICTORY"),
+    "a judgement that fails": ("smoke sm90", ("judged", "status"), "fail", "CONTRADICTORY"),
+    "few questions": ("gsm8k qwen", ("data", "asked"), 50, "FEW_QUESTIONS"),
+    "more questions than verdicts": ("gsm8k qwen", ("data", "asked"), 1319, "CONTRADICTORY"),
+    "no baseline": ("gsm8k qwen", ("baseline",), None, "NO_BASELINE"),
+    "lost against the baseline": (
+        "gsm8k qwen", ("baseline",), lambda old: {**old, "lost": 40, "p_value": 0.001}, "CONTRADICTORY"),
+    "below the threshold": ("gsm8k qwen", ("runs", 0, "accuracy"), 0.5, "CONTRADICTORY"),
+    "no accuracy": ("gsm8k qwen", ("runs", 0, "accuracy"), None, "CONTRADICTORY"),
+    "a better accuracy than its verdicts": ("gsm8k qwen", ("runs", 0, "accuracy"), 0.9, "CONTRADICTORY"),
+    "a run that crashed": ("gsm8k qwen", ("runs", 0, "reason"), "SERVER_CRASH", "CONTRADICTORY"),
+    "no run": ("gsm8k qwen", ("runs",), [], "CONTRADICTORY"),
+    "another release served": ("gsm8k qwen", ("server", "flashinfer_version"), "0.6.12", "CONTRADICTORY"),
+    "another image served": ("gsm8k qwen", ("server", "image_id"), OTHER_IMAGE, "CONTRADICTORY"),
+    "a version check that is silenced": (
+        "gsm8k qwen", ("server", "env"), {"FLASHINFER_DISABLE_VERSION_CHECK": "1"}, "BYPASS"),
+    "no server": ("gsm8k qwen", ("server",), None, "CONTRADICTORY"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("title", "path", "value", "word"), MEASURED.values(), ids=MEASURED)
+def test_each_measurement_that_does_not_fit_a_pass_is_seen(
+    title: str, path: tuple[str | int, ...], value: Any, word: str
+) -> None:
+    records = evidence()
+    records[title] = measured(records[title], *path, to=value)
+    verdict = verdict_of(records)
+    assert verdict.outcome is not Outcome.PASS
+    assert f"{word} {title}" in words(verdict)
+
+
+@pytest.mark.parametrize("title", TITLES)
+def test_a_pass_that_measured_nothing_contradicts_itself(title: str) -> None:
+    records = evidence()
+    records[title] = replace(records[title], measurements={})
+    assert words(verdict_of(records))[0] == f"CONTRADICTORY {title}"
+
+
+ALLOWED = {
+    "dirty": ({"dirty": True}, None),
+    "no-commit": ({"commit": None, "dirty": None}, None),
+    "no-image": ({"image_id": None}, ("image_id",)),
+}
+
+
+@pytest.mark.parametrize("what", ALLOWED)
+def test_what_the_channel_allows_counts(what: str) -> None:
+    changes, _ = ALLOWED[what]
+    records = {
+        title: replace(record, **changes) if record.stage != "image" else record for title, record in evidence().items()
+    }
+    if what == "no-image":
+        records["gsm8k qwen"] = measured(records["gsm8k qwen"], "server", "image_id", to=None)
+    assert verdict_of(records).outcome is Outcome.INCOMPLETE
+    allowing = make_channel("[channels.release.image]", f'allow = ["{what}"]\n[channels.release.image]')
+    assert (verdict_of(records, allowing).outcome, words(verdict_of(records, allowing))) == (Outcome.PASS, [])
+
+
+def test_a_bypass_and_an_override_that_the_channel_allows_are_still_shown() -> None:
+    allowing = make_channel("[channels.release.image]", 'allow = ["bypasses", "overrides"]\n[channels.release.image]')
+    records = evidence()
+    records["smoke sm90"] = measured(records["smoke sm90"], "bypasses", to={"FLASHINFER_DISABLE_VERSION_CHECK": "1"})
+    records["image release"] = measured(records["image release"], "overrides", to=["release.args.X=1"])
+    verdict = verdict_of(records, allowing)
+    assert verdict.outcome is Outcome.PASS
+    assert {"BYPASS smoke sm90", "OVERRIDE image release"} <= set(words(verdict, Outcome.PASS))
+
+
+def test_a_known_fault_that_shows_must_be_allowed_and_in_time() -> None:
+    at, end = POLICY.index("[[channels"), len(POLICY)
+    unlisted = make_channel(text=POLICY[:at])
+    assert words(verdict_of(evidence(), unlisted)) == ["KNOWN_FAULT smoke sm90"]
+    assert verdict_of(evidence(), unlisted).outcome is Outcome.FAIL
+    other = make_channel("flashinfer#3868", "flashinfer#1", text=POLICY[:end])
+    assert words(verdict_of(evidence(), other)) == ["KNOWN_FAULT smoke sm90"]
+    for day, outcome in (("2026-06-01", Outcome.PASS), ("2026-05-31", Outcome.FAIL)):
+        channel = make_channel("2026-12-31", day)
+        assert verdict_of(evidence(), channel).outcome is outcome
+    assert words(verdict_of(evidence(), make_channel("2026-12-31", "2026-05-31"))) == ["ALLOWANCE_EXPIRED smoke sm90"]
+
+
+def test_an_allowance_ends_with_its_day_in_utc() -> None:
+    records = evidence()
+    channel = make_channel("2026-12-31", "2026-06-01")
+    assert verdict_of(records, channel, as_of=datetime(2026, 6, 1, 23, 59, tzinfo=UTC)).outcome is Outcome.PASS
+    assert verdict_of(records, channel, as_of=datetime(2026, 6, 2, 0, 0, tzinfo=UTC)).outcome is Outcome.FAIL
+
+
+def test_scenarios_that_the_channel_leaves_out_may_be_missing() -> None:
+    records = evidence()
+    records["smoke sm90"] = measured(
+        records["smoke sm90"], "scenarios", to=lambda old: [one for one in old if one["name"] == "one-rank"]
+    )
+    assert verdict_of(records).outcome is Outcome.INCOMPLETE
+    small = make_channel("min_speedup = 2", 'scenarios = ["one-rank", "two-ranks"]\nmulti_rank = false\ndeepep = false')
+    assert verdict_of(records, small).outcome is Outcome.PASS
+
+
+@pytest.mark.parametrize("gpu", [None, {"arch": "sm100"}])
+def test_another_gpu_than_the_measurements_name_contradicts_them(gpu: dict[str, object] | None) -> None:
+    records = evidence()
+    records["smoke sm90"] = replace(records["smoke sm90"], gpu=gpu)
+    assert words(verdict_of(records)) == ["CONTRADICTORY smoke sm90"]
+
+
+def test_more_ranks_on_a_machine_with_more_gpus_are_fine_and_fewer_are_not() -> None:
+    for ranks, outcome in (
+        (lambda old: [*old, {**old[1], "rank": 2}], Outcome.PASS),
+        (lambda old: old[:1], Outcome.INCOMPLETE),
+    ):
+        record = evidence()["smoke sm90"]
+        for number in (1, 2, 3, 4):
+            for run in ("cold", "warm"):
+                record = measured(record, "scenarios", number, run, "ranks", to=ranks)
+        assert verdict_of({**evidence(), "smoke sm90": record}).outcome is outcome
+
+
+def test_overrides_that_do_not_change_what_is_built_are_no_overrides() -> None:
+    records = evidence()
+    records["image release"] = measured(records["image release"], "overrides", to=["*.labels.a.b=c", "release.tags=x"])
+    assert (verdict_of(records).outcome, words(verdict_of(records))) == (Outcome.PASS, [])
+
+
+def test_a_diagnosis_is_no_evidence() -> None:
+    from tests.smoke.samples import judged_for, seen_for
+    from tooling.smoke.judgement import measurements
+    from tooling.smoke.scenarios import SCENARIOS
+
+    names = (*SCENARIOS, "force-persistent")
+    records = evidence()
+    forced = measurements(seen_for("0.6.13", names=names), judged_for("0.6.13", names=names))
+    records["smoke sm90"] = replace(records["smoke sm90"], measurements=forced)
+    assert "DIAGNOSIS smoke sm90" in words(verdict_of(records))
+
+
+def test_a_release_without_a_row_is_no_pass() -> None:
+    def moved(record: Record) -> Record:
+        text = json.dumps(dict(record.measurements)).replace("0.6.13", "0.6.99")
+        return replace(record, flashinfer_version="0.6.99", measurements=json.loads(text))
+
+    verdict = verdict_of([moved(record) for record in evidence().values()])
+    assert words(verdict) == ["CONTRADICTORY smoke sm90"]
+    assert "NO_ROW" in verdict.reasons[0].detail

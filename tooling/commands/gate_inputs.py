@@ -1,0 +1,102 @@
+"""What the gate reads before it judges: the policy, the tree's own pins, the folders of evidence, the time."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from tooling.capabilities.table import Table
+from tooling.commands.recording import load_pins
+from tooling.edges import clock
+from tooling.edges.capability_table import load_table
+from tooling.edges.evidence_files import load_evidence
+from tooling.edges.files.reading import load_text
+from tooling.edges.files.tree import load_optional_text, load_settings
+from tooling.errors import InputError
+from tooling.gate.candidate import Given
+from tooling.gate.policy import Channel
+from tooling.gate.policy_text import parse_policy
+from tooling.gate.values import EvidenceFile
+from tooling.pins.settings import FILE, VERSIONS_FILES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateInputs:
+    """Everything that the verdict follows from."""
+
+    channel: Channel
+    files: tuple[EvidenceFile, ...]
+    earlier: tuple[EvidenceFile, ...]
+    given: Given
+    as_of: datetime
+    table: Table
+
+
+def load_gate_inputs(args: argparse.Namespace) -> GateInputs:
+    """Reads all of it; nothing is asked of a network.
+
+    Raises:
+        InputError: a broken policy, an unknown channel, no folder of evidence, a broken tree.
+    """
+    channel = load_channel(args)
+    folders = args.evidence or [args.root / "evidence"]
+    return GateInputs(
+        channel=channel,
+        files=load_evidence(folders),
+        earlier=load_evidence(args.before, option="--before"),
+        given=_given(args),
+        # Whole seconds, as every output shows them: judging again at that time gives the same bytes.
+        as_of=args.as_of or clock.now().replace(microsecond=0),
+        table=load_table(),
+    )
+
+
+def load_channel(args: argparse.Namespace) -> Channel:
+    """The channel of `--channel` in `--policy FILE`, by default in the tree's release.toml."""
+    path = args.policy or args.root / FILE
+    shown = str(args.policy or FILE)
+    try:
+        text = load_text(path.parent, path.name).text
+    except InputError as cause:
+        raise InputError(
+            f"{path.parent / cause.message}", hint="give --policy FILE; docs/gate.md shows how to write one",
+            reason="NO_POLICY" if cause.reason == "MISSING" else cause.reason,
+        ) from cause  # fmt: skip
+    return parse_policy(text, path=shown).channel(args.channel, path=shown)
+
+
+def moment(text: str) -> datetime:
+    """An argument's ISO 8601 time with its zone, such as 2026-06-01T12:00:00Z, in UTC."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        found = None
+    if found is None or found.tzinfo is None:
+        raise argparse.ArgumentTypeError(f"found {text!r}, expected a time with its zone, as 2026-06-01T12:00:00Z")
+    return found.astimezone(UTC)
+
+
+def commit(text: str) -> str:
+    """An argument's commit, whole or cut to at least seven digits."""
+    if not re.fullmatch(r"[0-9a-fA-F]{7,64}", text):
+        raise argparse.ArgumentTypeError(f"found {text!r}, expected 7 to 64 hexadecimal digits")
+    return text.lower()
+
+
+def _given(args: argparse.Namespace) -> Given:
+    """The tree's own pins, where there is a tree with any; the records must be of them."""
+    settings = load_settings(args.root)
+    names = (settings.versions_file,) if settings.versions_file else VERSIONS_FILES
+    file = next((name for name in names if load_optional_text(args.root, name) is not None), None)
+    pins, version, _ = load_pins(args.root, file)
+    return Given(pins_sha256=pins, flashinfer_version=version, commit=args.commit)
+
+
+def read_by_gate(path: Path, folders: list[Path]) -> bool:
+    """Whether the gate would take that file for a record the next time."""
+    if path.suffix != ".json":
+        return False
+    return any(path.resolve().parent == folder.resolve() for folder in folders)

@@ -1,0 +1,105 @@
+"""What the verdict is about: pins, commit and images that records must share. Judges no record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tooling.evidence import Record
+from tooling.gate.policy import Channel
+
+_TELLING = ("image", "check", "smoke", "gsm8k")
+"""Whose word counts for what nobody gave: the image is what is released."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """What is known beside the records: the tree's own pins and release, and the commit that was asked for."""
+
+    pins_sha256: str | None = None
+    flashinfer_version: str | None = None
+    commit: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """The release under judgement. `images`: config digest by target; `tested`: the image that stages must run in.
+
+    `layers`: digests of an image's layers, bottom first, by its config digest; `tag`: a name of the tested image.
+    """
+
+    pins_sha256: str | None
+    flashinfer_version: str | None
+    commit: str | None
+    images: Mapping[str, str] = field(default_factory=dict)
+    tested: str | None = None
+    layers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    tag: str | None = None
+
+    def derives(self, image_id: str) -> bool:
+        """Whether that image was built from the tested one: its layers begin with all of the tested one's."""
+        return extends(self.layers.get(image_id, ()), self.layers.get(self.tested or "", ()))
+
+
+def find_candidate(records: Sequence[Record], channel: Channel, given: Given) -> Candidate:
+    """What the records speak of: what was given holds; the rest is what the newest telling records say."""
+    telling = [*_by_weight(record for record in records if record.stage in _TELLING)]
+    pins = given.pins_sha256 or _first(record.pins_sha256 for record in telling)
+    ours = [record for record in telling if record.pins_sha256 == pins]
+    layers = {record.image_id: found for record in records if record.image_id and (found := _layers(record))}
+    images = _images(ours, layers)
+    tested = images.get(channel.image.tested or "")
+    if tested is None and "image" not in channel.stages:
+        tested = _first(record.image_id for record in ours if record.stage in {"smoke", "gsm8k"})
+    return Candidate(
+        pins_sha256=pins,
+        flashinfer_version=given.flashinfer_version or _first(record.flashinfer_version for record in ours),
+        commit=given.commit or _first(record.commit for record in ours if record.status != "fail"),
+        images={target: image for target, image in images.items() if target in channel.image.targets},
+        tested=tested,
+        layers=layers,
+        tag=_first(_tag(record) for record in ours if record.image_id == tested),
+    )
+
+
+def _by_weight(records: Iterable[Record]) -> list[Record]:
+    """Telling stages first, and of one stage the newest first; equal ones in an order of their own content."""
+    newest = sorted(records, key=lambda record: (record.ended, record.started, repr(record)), reverse=True)
+    return sorted(newest, key=lambda record: _TELLING.index(record.stage))
+
+
+def _images(records: Iterable[Record], layers: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
+    """The newest image of every target. One that was only verified and was built from another is not the target's own:
+    such an image carries the labels of the one below it.
+    """
+    found: dict[str, list[tuple[str, bool]]] = {}
+    for record in records:
+        if record.stage == "image" and record.subject is not None and record.image_id is not None:
+            found.setdefault(record.subject, []).append((record.image_id, "verified" in record.measurements))
+    return {
+        target: next(
+            image
+            for image, verified in images
+            if not (verified and any(extends(layers.get(image, ()), layers.get(other, ())) for other, _ in images))
+        )
+        for target, images in found.items()
+    }
+
+
+def extends(upper: tuple[str, ...], lower: tuple[str, ...]) -> bool:
+    """Whether an image has all layers of the other at its bottom, and more."""
+    return bool(lower) and len(upper) > len(lower) and upper[: len(lower)] == lower
+
+
+def _layers(record: Record) -> tuple[str, ...]:
+    value = record.measurements.get("layers")
+    return tuple(map(str, value)) if isinstance(value, list) else ()
+
+
+def _tag(record: Record) -> str | None:
+    tags = record.measurements.get("tags")
+    return str(tags[0]) if isinstance(tags, list) and tags else None
+
+
+def _first(values: Iterable[str | None]) -> str | None:
+    return next((value for value in values if value), None)

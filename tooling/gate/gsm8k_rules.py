@@ -1,0 +1,73 @@
+"""What a passing gsm8k record shows beside its status: enough questions, a baseline, the score that it claims."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tooling.evidence import Record
+from tooling.gate.policy import Channel
+from tooling.gate.remarks import Remark, contradiction, note, public
+from tooling.gsm8k.statistics import ALPHA
+
+
+def check_gsm8k(record: Record, channel: Channel) -> Iterator[Remark]:
+    """A record whose measurements have another shape contradicts its pass."""
+    try:
+        yield from _runs(record.measurements)
+        yield from _server(record, record.measurements["server"], channel)  # type: ignore[arg-type]
+        yield from _rules(record.measurements, channel)
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError) as cause:
+        yield contradiction(f"the record says pass and its measurements are not those of an evaluation: {cause!r}")
+
+
+def _runs(measured: Mapping[str, Any]) -> Iterator[Remark]:
+    config = measured["config"]
+    floor = config["accuracy_threshold"] - config["tolerance"]
+    if not measured["runs"]:
+        yield contradiction("the record says pass and nothing was evaluated")
+    for run in measured["runs"]:
+        if run["reason"] is not None:
+            yield contradiction(f"the record says pass and a run ended with {run['reason']}")
+        elif run["accuracy"] is None or run["accuracy"] < floor - 1e-9:
+            yield contradiction(f"the record says pass at an accuracy of {run['accuracy']}; {floor:.3f} is expected")
+    if len(measured["verdicts"]) != measured["data"]["asked"]:
+        asked, told = measured["data"]["asked"], len(measured["verdicts"])
+        yield contradiction(f"{asked} questions were asked and the record has {told} verdicts")
+    yield from _counts(measured)
+
+
+def _counts(measured: Mapping[str, Any]) -> Iterator[Remark]:
+    """The first run's accuracy against the verdicts of its questions."""
+    verdicts = list(measured["verdicts"].values())
+    replied = [item for item in verdicts if item not in {"failed", "timeout", "not-asked"}]
+    if not replied or not measured["runs"] or measured["runs"][0]["accuracy"] is None:
+        return
+    share, claimed = replied.count("correct") / len(replied), measured["runs"][0]["accuracy"]
+    if abs(share - claimed) > 0.0005:
+        yield contradiction(f"the accuracy is given as {claimed:.4f}; its verdicts give {share:.4f}")
+
+
+def _server(record: Record, server: Mapping[str, Any], channel: Channel) -> Iterator[Remark]:
+    found, pinned = server["flashinfer_version"], record.flashinfer_version
+    if found is not None and pinned is not None and public(found) != public(pinned):
+        yield contradiction(f"the record says pass for {pinned} and the server has FlashInfer {found}")
+    if server["image_id"] != record.image_id:
+        yield contradiction("the record names one image and its server another")
+    silenced = {name: value for name, value in server["env"].items() if name == "FLASHINFER_DISABLE_VERSION_CHECK"}
+    for name, value in silenced.items():
+        detail = f"the server was started with {name}={value}"
+        yield note("BYPASS", detail) if channel.allows("bypasses") else Remark(word="BYPASS", detail=detail)
+
+
+def _rules(measured: Mapping[str, Any], channel: Channel) -> Iterator[Remark]:
+    rules, asked, baseline = channel.gsm8k, measured["data"]["asked"], measured["baseline"]
+    if asked < rules.min_questions:
+        detail = f"{asked} questions were asked; {channel.name} wants {rules.min_questions}"
+        yield Remark(word="FEW_QUESTIONS", detail=detail)
+    if baseline is None:
+        if rules.baseline:
+            detail = "it was not compared with an earlier release (`--baseline RECORD`)"
+            yield Remark(word="NO_BASELINE", detail=detail)
+    elif baseline["p_value"] < ALPHA and baseline["lost"] > baseline["gained"]:
+        yield contradiction(f"the record says pass and {baseline['lost']} questions were lost against the baseline")

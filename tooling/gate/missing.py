@@ -1,0 +1,49 @@
+"""The commands that would produce the records that a verdict lacks, and the machines that they need."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tooling.gate.policy import Channel
+from tooling.gate.told import Errand
+from tooling.gate.values import Outcome
+
+
+def command_for(
+    stage: str, subject: str | None, channel: Channel, *, version: str | None, image: str | None
+) -> tuple[str, str]:
+    """The command and the machine for a stage's record; ("", "") for a stage that this program does not have.
+
+    `image` is what smoke and gsm8k are to run in, None where the channel asks for no image.
+    """
+    inside = "" if image is None else f" --image {image}"
+    match stage:
+        case "check":
+            return "nox -s check", "any machine with the tree"
+        case "bump":
+            return f"nox -s bump -- {version or 'VERSION'}", "any machine with the tree and the package index"
+        case "image":
+            target = f" -- {subject}" if subject in channel.image.targets or subject == "nightly" else ""
+            return f"nox -s image{target}", "a machine with a Docker engine and buildx"
+        case "smoke":
+            gpu = f"a machine with an {subject} GPU" if subject else "a machine with a GPU"
+            return f"nox -s smoke{' --' if inside else ''}{inside}", gpu + (" and the image" if inside else "")
+        case "gsm8k":
+            config = channel.gsm8k.subjects.get(subject or "", f"configs/gsm8k/{subject or 'CONFIG'}.yaml")
+            baseline = " --baseline RECORD" if channel.gsm8k.baseline else ""
+            where = "a machine with a GPU" + (", the model and the image" if inside else " and the model")
+            return f"nox -s gsm8k -- {config}{inside}{baseline}", where
+        case _:
+            return "", ""
+
+
+def render_missing(steps: Sequence[Errand], outcome: Outcome) -> str:
+    """The commands for people, one machine after the other."""
+    if not steps:
+        return f"nothing is missing; the verdict is {outcome}\n"
+    machines = dict.fromkeys(step.machine for step in steps)
+    lines = []
+    for machine in machines:
+        lines.append(f"on {machine}:")
+        lines += [f"  {step.command}    # {', '.join(step.titles)}" for step in steps if step.machine == machine]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,165 @@
+"""The verdict of a channel over all records: every requirement weighed, everything else looked at, the cause on top."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from tooling.capabilities.table import Row, Table
+from tooling.evidence import Record
+from tooling.gate.bump_change import find_change, find_row
+from tooling.gate.candidate import Candidate, Given, find_candidate
+from tooling.gate.judging import judge_record
+from tooling.gate.missing import command_for
+from tooling.gate.policy import STAGES, Channel
+from tooling.gate.remarks import Remark, note
+from tooling.gate.values import EvidenceFile, Outcome, Reason, Requirement, Verdict
+from tooling.gate.weighing import WEIGHT, Judged, MakeReason, against, weigh, worst
+
+_AFTER_IMAGE = {"smoke", "gsm8k"}
+"""Stages that need the image: without it, what they lack follows from that."""
+
+
+def judge(
+    files: Sequence[EvidenceFile],
+    channel: Channel,
+    *,
+    as_of: datetime,
+    table: Table,
+    given: Given | None = None,
+    earlier: Sequence[EvidenceFile] = (),
+) -> Verdict:
+    """The verdict; the order of `files` does not count. `earlier` are shown beside it and never judged."""
+    files = tuple(sorted(files, key=lambda file: (file.path, file.sha256)))
+    earlier = tuple(sorted(earlier, key=lambda file: (file.path, file.sha256)))
+    records = [file.record for file in files if file.record is not None]
+    candidate = find_candidate(records, channel, given or Given())
+    bench = _Bench(channel=channel, candidate=candidate, as_of=as_of, row=find_row(table, candidate.flashinfer_version))
+    judged = [bench.judge(file, file.record) for file in files if file.record is not None]
+    requirements = bench.weigh_all(judged)
+    reasons = [
+        *bench.unread(files, requirements),
+        *(reason for item in requirements for reason in item.reasons),
+        *bench.unasked(judged, requirements),
+    ]
+    return Verdict(
+        outcome=worst([reason.outcome for reason in reasons]),
+        channel=channel.name,
+        as_of=as_of,
+        policy_sha256=channel.sha256,
+        flashinfer_version=candidate.flashinfer_version,
+        pins_sha256=candidate.pins_sha256,
+        commit=candidate.commit,
+        images=candidate.images,
+        requirements=requirements,
+        reasons=tuple(sorted(reasons, key=_order)),
+        files=files,
+        earlier=earlier,
+        bump=find_change(
+            records,
+            [file.record for file in earlier if file.record is not None],
+            after=candidate.flashinfer_version,
+            pins=candidate.pins_sha256,
+            table=table,
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Bench:
+    """What every record is held against."""
+
+    channel: Channel
+    candidate: Candidate
+    as_of: datetime
+    row: Row | None
+
+    def judge(self, file: EvidenceFile, record: Record) -> Judged:
+        remarks = judge_record(record, self.channel, self.candidate, as_of=self.as_of, row=self.row)
+        return Judged(file=file, record=record, remarks=remarks, ours=record.pins_sha256 == self.candidate.pins_sha256)
+
+    def weigh_all(self, judged: Sequence[Judged]) -> tuple[Requirement, ...]:
+        """Every requirement in the order of the stages; what follows from the image is said to."""
+        found: list[Requirement] = []
+        for stage, subject in self.channel.required:
+            of_it = [item for item in judged if (item.record.stage, item.record.subject) == (stage, subject)]
+            missing = Remark(word="MISSING", detail="there is no record" + self._consequence(stage, found))
+            found.append(weigh(stage, subject, of_it, missing=missing, reason=self._reason(stage, subject, found)))
+        return tuple(found)
+
+    def unread(self, files: Sequence[EvidenceFile], found: Sequence[Requirement]) -> Iterator[Reason]:
+        """Files that are no record: nobody knows what they would have said, so they never let a release pass."""
+        for file in files:
+            if file.record is None:
+                stage, subject = _named(file.path)
+                yield self._reason(stage, subject, found)(Remark(word=file.reason, detail=file.problem), file)
+
+    def unasked(self, judged: Sequence[Judged], found: Sequence[Requirement]) -> Iterator[Reason]:
+        """Records that nothing asks for. A failing one still stands against the release, unless it only informs."""
+        for item in judged:
+            record, asked = item.record, self.channel.required
+            if (record.stage, record.subject) in asked or not item.blocks:
+                continue
+            reason = self._reason(record.stage, record.subject, found)
+            if self._informs(record):
+                told = f"it says {record.status} ({record.reason or 'no reason given'}); it only informs"
+                yield reason(note("INFORMS", told), item.file)
+            else:
+                yield from (reason(remark, item.file) for remark in against(item, None))
+
+    def _informs(self, record: Record) -> bool:
+        title = record.stage if record.subject is None else f"{record.stage} {record.subject}"
+        return record.stage == "bump" or title in self.channel.informs
+
+    def _consequence(self, stage: str, found: Sequence[Requirement]) -> str:
+        """What the missing record follows from, if the image that it needs is not there."""
+        tested = self._tested(found)
+        if stage not in _AFTER_IMAGE or tested is None or tested.outcome is Outcome.PASS:
+            return ""
+        return f"; {tested.title} comes first, and it is {tested.outcome}"
+
+    def _tested(self, found: Sequence[Requirement]) -> Requirement | None:
+        return next((one for one in found if (one.stage, one.subject) == ("image", self.channel.image.tested)), None)
+
+    def _image(self, found: Sequence[Requirement]) -> str | None:
+        """What to run smoke and gsm8k in: the proved image, or the name of the one that is still to be built."""
+        tested, candidate = self._tested(found), self.candidate
+        if candidate.tested is None and self.channel.allows("no-image"):
+            return None
+        is_to_be_built = tested is not None and tested.outcome is not Outcome.PASS
+        return (None if is_to_be_built else candidate.tested) or candidate.tag or "TAG"
+
+    def _reason(self, stage: str | None, subject: str | None, found: Sequence[Requirement]) -> MakeReason:
+        command, machine = command_for(
+            stage or "", subject, self.channel,
+            version=self.candidate.flashinfer_version, image=self._image(found),
+        )  # fmt: skip
+
+        def make(remark: Remark, file: EvidenceFile | None) -> Reason:
+            helps = remark.outcome is Outcome.INCOMPLETE
+            return Reason(
+                outcome=remark.outcome,
+                word=remark.word,
+                detail=remark.detail,
+                stage=stage,
+                subject=subject,
+                path=None if file is None else file.path,
+                command=command if helps else "",
+                machine=machine if helps else "",
+            )
+
+        return make
+
+
+def _named(path: str) -> tuple[str | None, str | None]:
+    """Stage and subject that a file's name tells."""
+    name = path.replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".json")
+    stage, _, subject = name.partition("-")
+    return (stage, subject or None) if stage in {*STAGES, "bump"} else (None, None)
+
+
+def _order(reason: Reason) -> tuple[object, ...]:
+    """Heaviest first; of one weight, an earlier stage is the cause of a later one."""
+    place = STAGES.index(reason.stage) if reason.stage in STAGES else len(STAGES)
+    return (-WEIGHT[reason.outcome], place, reason.subject or "", reason.path or "", reason.word, reason.detail)
