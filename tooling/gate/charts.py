@@ -66,7 +66,7 @@ def flips_chart(pairs: Sequence[Pair], identity: str) -> Html:
     """Questions lost to the left, gained to the right."""
     most = max((max(pair.lost, pair.gained) for pair in pairs), default=0) or 1
     height = 46 * len(pairs) + 4
-    parts: list[Html] = []
+    parts = [element("line", x1="50%", x2="50%", y1=18, y2=height, class_="axis")]
     for number, pair in enumerate(pairs):
         top, lost, gained = 46 * number, 36 * pair.lost / most, 36 * pair.gained / most
         parts += [
@@ -76,7 +76,6 @@ def flips_chart(pairs: Sequence[Pair], identity: str) -> Html:
             _text(f"{50 - lost:.2f}%", top + 31, f"{pair.lost} lost", anchor="end", dx=-6),
             _text(f"{50 + gained:.2f}%", top + 31, f"{pair.gained} gained", dx=6),
         ]
-    parts.append(element("line", x1="50%", x2="50%", y1=18, y2=height, class_="axis"))
     described = "; ".join(f"against {pair.against}: {pair.lost} lost, {pair.gained} gained" for pair in pairs)
     return _figure(identity, "Questions that flipped", f"{described}.", height, parts)
 
@@ -163,7 +162,7 @@ def _fractions(scale: _Scale, bottom: float) -> Iterator[Html]:
 
 
 def _evaluation(one: Evaluation, top: float, scale: _Scale) -> Html:
-    name = _text("6%", top + 14, f"{cut(one.name, MAX_LABEL)}: {accuracy_words(one)}", class_="name")
+    name = _text("0", top + 14, f"{cut(one.name, MAX_LABEL)}: {accuracy_words(one)}", class_="name long")
     kind = {"cold cache": "cold", "warm cache": "warm"}.get(one.name, "other")
     middle = top + 28
     parts = []

@@ -115,6 +115,7 @@ dd { margin: 0; }
 .chart text { fill: var(--ink); font-size: 12px; font-variant-numeric: tabular-nums; }
 .chart .name { font-size: 13px; font-weight: 600; paint-order: stroke; stroke: var(--card); stroke-width: 5px;
   stroke-linejoin: round; }
+.chart .long { font-size: 12px; }
 .chart .tick, .chart .absent { fill: var(--quiet); }
 .chart .grid { stroke: var(--line); stroke-dasharray: 2 4; }
 .chart .axis { stroke: var(--quiet); }

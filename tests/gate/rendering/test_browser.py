@@ -48,7 +48,7 @@ def show(browser: BrowserContext, site: Site) -> Iterator[Open]:
         seen.page.on("request", lambda request: seen.requests.append(request.url))
         seen.page.set_viewport_size({"width": width, "height": 900})
         seen.page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
-        seen.page.goto(site.address("/gate.html"), wait_until="networkidle")
+        seen.page.goto(site.address("/gate.html"))
         return seen
 
     yield open_page
@@ -57,6 +57,7 @@ def show(browser: BrowserContext, site: Site) -> Iterator[Open]:
 
 
 def check_quiet(seen: Seen, site: Site) -> None:
+    seen.page.wait_for_load_state("networkidle")
     assert seen.complaints == []
     assert seen.requests == [site.address("/gate.html")]
     assert site.asked == ["/gate.html"]
