@@ -9,11 +9,14 @@ import math
 from collections.abc import Iterator, Sequence
 
 from tooling.gate.accuracy import Evaluation, Pair, Score
+from tooling.gate.escaping import cut
 from tooling.gate.html_elements import Html, element, join
 from tooling.gate.measured import StartUp, Times
 
-WIDEST = 58.0
+WIDEST = 55.0
 """Percent of the width that the longest bar takes; the rest is for its label."""
+MAX_LABEL = 44
+"""Characters that fit beside nothing else at 400 pixels; the table has the whole."""
 _BAR, _GAP, _GROUP = 14, 4, 66
 
 
@@ -63,7 +66,7 @@ def flips_chart(pairs: Sequence[Pair], identity: str) -> Html:
     """Questions lost to the left, gained to the right."""
     most = max((max(pair.lost, pair.gained) for pair in pairs), default=0) or 1
     height = 46 * len(pairs) + 4
-    parts: list[Html] = []
+    parts = [element("line", x1="50%", x2="50%", y1=18, y2=height, class_="axis")]
     for number, pair in enumerate(pairs):
         top, lost, gained = 46 * number, 36 * pair.lost / most, 36 * pair.gained / most
         parts += [
@@ -73,7 +76,6 @@ def flips_chart(pairs: Sequence[Pair], identity: str) -> Html:
             _text(f"{50 - lost:.2f}%", top + 31, f"{pair.lost} lost", anchor="end", dx=-6),
             _text(f"{50 + gained:.2f}%", top + 31, f"{pair.gained} gained", dx=6),
         ]
-    parts.append(element("line", x1="50%", x2="50%", y1=18, y2=height, class_="axis"))
     described = "; ".join(f"against {pair.against}: {pair.lost} lost, {pair.gained} gained" for pair in pairs)
     return _figure(identity, "Questions that flipped", f"{described}.", height, parts)
 
@@ -93,7 +95,7 @@ class _Scale:
         self.low, self.high = low, high
 
     def __call__(self, value: float) -> str:
-        return f"{3 + 94 * (value - self.low) / (self.high - self.low):.2f}%"
+        return f"{6 + 88 * (value - self.low) / (self.high - self.low):.2f}%"
 
 
 def _figure(identity: str, title: str, description: str, height: float, parts: Sequence[Html]) -> Html:
@@ -117,9 +119,11 @@ def _described(times: Times, *, before: bool) -> str:
 
 
 def _group(times: Times, top: float, longest: float) -> Html:
-    name = _text("0", top + 15, times.scenario, class_="name")
+    name = _text("0", top + 15, cut(times.scenario, MAX_LABEL), class_="name")
     if times.cold_s is None and times.warm_s is None:
-        return element("g", name, _text("0", top + 35, times.why_not or "not measured", class_="absent"))
+        return element(
+            "g", name, _text("0", top + 35, cut(times.why_not or "not measured", MAX_LABEL), class_="absent")
+        )
     cold = _bar(times.cold_s, times.cold_before_s, top + 22, longest, "cold")
     warm = _bar(times.warm_s, times.warm_before_s, top + 22 + _BAR + _GAP, longest, "warm")
     return element("g", name, cold, warm)
@@ -127,7 +131,7 @@ def _group(times: Times, top: float, longest: float) -> Html:
 
 def _bar(value: float | None, before: float | None, top: float, longest: float, kind: str) -> Html:
     length, mark = WIDEST * (value or 0) / longest, WIDEST * (before or 0) / longest
-    label = f"{kind} {seconds(value)}" + ("" if before is None else f", was {seconds(before)}")
+    label = seconds(value) + ("" if before is None else f", was {seconds(before)}")
     parts = [] if value is None else [
         element("rect", x="0", y=top, width=f"{max(length, 0.5):.2f}%", height=_BAR, rx=2, class_=f"bar {kind}")
     ]  # fmt: skip
@@ -158,7 +162,7 @@ def _fractions(scale: _Scale, bottom: float) -> Iterator[Html]:
 
 
 def _evaluation(one: Evaluation, top: float, scale: _Scale) -> Html:
-    name = _text("3%", top + 14, f"{one.name}: {accuracy_words(one)}", class_="name")
+    name = _text("0", top + 14, f"{cut(one.name, MAX_LABEL)}: {accuracy_words(one)}", class_="name long")
     kind = {"cold cache": "cold", "warm cache": "warm"}.get(one.name, "other")
     middle = top + 28
     parts = []
