@@ -183,6 +183,8 @@ def _report(work: Work, outcome: Outcome) -> RankReport:
         loaded=work.loaded,
         phases=dict(work.phases),
         seconds=dict(work.seconds),
+        jit_s=dict(work.jit_s),
+        builds=dict(work.builds),
         waits_s=dict(work.ranks.waits),
         round_trip=outcome.round_trip,
         written=outcome.written,
