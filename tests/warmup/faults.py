@@ -64,6 +64,12 @@ def inject(fault: str, rank: int) -> None:
         from tooling.warmup.work import Work
 
         Work.save = lambda self: os._exit(9)
+    if fault == "slow-writer":
+        delay_writing(0.5 if rank == 1 else 0.0)
+    if fault == "impatient":
+        from tooling.warmup import locks
+
+        locks.LOCK_PATIENCE_S = 0.1
     if fault == "uncovered" or (fault == "other-release" and rank == 1):
         from tooling.warmup import runtime
 
@@ -75,6 +81,19 @@ def inject(fault: str, rank: int) -> None:
             return replace(found(), release="0.0.1")
 
         runtime.load_installed = other
+
+
+def delay_writing(seconds: float) -> None:
+    """A rank that is late with its file, after the others have written theirs."""
+    from tooling.warmup.work import Work
+
+    write = Work.write
+
+    def late(self: Work, content: Any, *, merged: bool) -> Any:
+        time.sleep(seconds)
+        return write(self, content, merged=merged)
+
+    Work.write = late
 
 
 class FlashInferCuteDslNvFp4LinearKernel:

@@ -92,6 +92,15 @@ def test_vllms_backend_comes_from_its_config_or_its_environment(monkeypatch: pyt
     assert describe_runner(VllmRunner(new)).all2all_backend == "naive"
 
 
+@pytest.mark.parametrize("parallel", [{}, {"all2all_backend": "naive"}], ids=["older vLLM", "newer"])
+def test_what_else_shapes_token_buckets_is_read_off_vllms_settings(parallel: dict[str, Any]) -> None:
+    """The largest captured graph goes to mixtures of experts as `tune_max_num_tokens`."""
+    runner = engine(enable_dbo=True, ubatch_size=0, use_sequence_parallel_moe=None, **parallel).model_runner
+    assert describe_runner(VllmRunner(runner)).buckets == {"enable_dbo": 1, "ubatch_size": 0}
+    runner.vllm_config.compilation_config = SimpleNamespace(max_cudagraph_capture_size=512)
+    assert describe_runner(VllmRunner(runner)).buckets["max_cudagraph_capture_size"] == 512
+
+
 def test_vllms_dummy_run_gets_what_its_version_takes() -> None:
     runner = engine().model_runner
     VllmRunner(runner)._dummy_run(num_tokens=8, skip_eplb=True, is_profile=True)

@@ -99,7 +99,7 @@ def rank(path: str) -> None:
         dist.init_process_group(
             "gloo", init_method=meeting, rank=spec["rank"], world_size=spec["ranks"], timeout=timedelta(seconds=60)
         )
-    replace_timing(spec["rank"] * spec.get("noise", 1))
+    replace_timing(spec["rank"] * spec.get("noise", 1) + spec.get("shift", 0))
     try:
         result: dict[str, Any] = {"record": warm_up(spec)}
     except Exception as error:  # noqa: BLE001  # what a rank ends with is its result
@@ -122,6 +122,7 @@ def warm_up(spec: dict[str, Any]) -> dict[str, Any]:
         before_layer=faults.before_layer(spec.get("fault", ""), spec["rank"]),
         summed=not spec.get("alone", False),
     )
+    vars(runner.vllm_config.parallel_config).update(spec.get("parallel", {}))
     for module in spec.get("slow_kernel_on", []):
         faults.give_slow_kernel(runner.get_model(), module)
     faults.inject(spec.get("fault", ""), spec["rank"])

@@ -46,7 +46,7 @@ def agree(claims: Sequence[Claim]) -> Agreement:
         values = {claim.rank: str(getattr(claim, name)) for claim in claims}
         if len(set(values.values())) > 1:
             raise DisagreementError(name, values)
-    warm, why = _verdict(claims)
+    warm, why = verdict(claims)
     return Agreement(
         skip_ops=frozenset().union(*(claim.skip_ops for claim in claims)),
         warm=warm,
@@ -66,7 +66,8 @@ def check_writers(claims: Sequence[Claim]) -> None:
         raise DisagreementError("who writes which file", {claim.rank: claim.file for claim in writers})
 
 
-def _verdict(claims: Sequence[Claim]) -> tuple[bool, str]:
+def verdict(claims: Sequence[Claim]) -> tuple[bool, str]:
+    """Whether all ranks' files may be used together, and why not."""
     states = [claim.cache for claim in claims]
     kinds = {state.kind for state in states}
     if kinds == {CacheKind.VALID}:

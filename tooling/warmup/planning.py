@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from tooling.capabilities.gating import Gating, Strategy, World, gate
@@ -39,6 +40,7 @@ class Plan:
             parallel=self.facts.parallel,
             quantization=self.facts.quantization,
             max_tokens=self.facts.max_tokens,
+            buckets=self.facts.buckets,
             metadata=self.installed.metadata,
         )
 
@@ -82,6 +84,9 @@ def make_plan(
         persistent = forced not in {Strategy.NONE, Strategy.ALL_RANKS}
         gating = replace(gating, strategy=forced, persistent=persistent, warning=f"forced to {forced}, as a diagnosis")
     gating, doubt = _doubted(gating, installed, settings, strict=strict)
+    if not doubt and gating.persistent and _meets_too_few(facts, ranks):
+        gating = replace(gating, strategy=Strategy.ALL_RANKS, persistent=False)
+        doubt = "elastic expert parallelism: replicas that do not meet here must run the same passes; every rank tunes"
     untuned = f"nothing is tuned: {gating.why}" if gating.strategy is Strategy.NONE else ""
     warnings += [word for word in (installed.detail, gating.warning, doubt, untuned) if word]
     return Plan(
@@ -133,6 +138,15 @@ def _doubted(gating: Gating, installed: Installed, settings: Settings, *, strict
     if gating.persistent and settings.cache_root is None:
         return replace(gating, strategy=Strategy.ALL_RANKS, persistent=False), "there is nowhere to keep a cache"
     return gating, ""
+
+
+def _meets_too_few(facts: RunnerFacts, ranks: int) -> bool:
+    """Whether ranks take part in the model's passes that do not take part in this warm-up's meetings.
+
+    A cache that only some of them find would leave the others alone in a pass.
+    """
+    sizes = ("tensor_parallel_size", "pipeline_parallel_size", "prefill_context_parallel_size", "data_parallel_size")
+    return facts.elastic and math.prod(facts.parallel.get(name, 1) for name in sizes) > ranks
 
 
 def _operations(row: Row | None) -> frozenset[str] | None:
