@@ -17,7 +17,7 @@ from packaging.version import Version
 
 from tooling.capabilities.derive import derive
 from tooling.capabilities.table import Row, Table
-from tooling.capabilities.table_text import dump
+from tooling.capabilities.table_text import dump, parse
 
 ROOT = Path(__file__).resolve().parents[2]
 KEPT = ROOT / ".cache" / "warmup"
@@ -25,6 +25,12 @@ TORCH = "torch==2.13.0"
 COMPANIONS = ("numpy", "packaging", "tqdm", "requests", "nvidia-ml-py", "einops")
 TVM_FFI = "apache-tvm-ffi>=0.1.12,<0.2"
 LIMIT_S = 60.0
+
+
+def newest_release() -> str:
+    """The newest release that the shipped table has a row for."""
+    table = parse((ROOT / "tooling" / "data" / "capabilities.json").read_text())
+    return str(max(release for row in table.rows for release in row.releases))
 
 
 def base_python() -> Path:

@@ -11,6 +11,8 @@ from inspect import signature
 from types import SimpleNamespace
 from typing import Any
 
+NAP_S = 0.7
+
 
 def before_layer(fault: str, rank: int) -> Callable[[str], None] | None:
     """What happens before a layer runs on that rank: it dies, hangs or raises."""
@@ -18,7 +20,7 @@ def before_layer(fault: str, rank: int) -> Callable[[str], None] | None:
     kind, _, who = name.partition("-")
     if kind == "builds":
         return building(label)
-    if kind not in {"die", "hang", "raise"} or int(who) != rank:
+    if kind not in {"die", "hang", "nap", "raise"} or int(who) != rank:
         return None
 
     def strike(at: str) -> None:
@@ -28,6 +30,9 @@ def before_layer(fault: str, rank: int) -> Callable[[str], None] | None:
             os._exit(9)
         if kind == "hang":
             time.sleep(600)
+        if kind == "nap":
+            time.sleep(NAP_S)
+            return
         raise RuntimeError("this layer is broken on purpose")
 
     return strike
@@ -64,6 +69,10 @@ def inject(fault: str, rank: int) -> None:
         from tooling.warmup.work import Work
 
         Work.save = lambda self: os._exit(9)
+    if fault == "absent" and rank == 1:
+        from tooling.warmup.ranks import Group
+
+        Group._collective = lambda *_: time.sleep(600)
     if fault == "slow-writer":
         delay_writing(0.5 if rank == 1 else 0.0)
     if fault == "impatient":

@@ -10,10 +10,11 @@ from types import ModuleType
 
 import pytest
 
-from tests.warmup.environments import Release
+from tests.warmup.environments import Release, newest_release
 from tooling.warmup.jit_clock import JitClock, jit_clock
 
 Releases = Callable[[str], Release]
+NEWEST = newest_release()
 NINJA_S = 0.4
 
 
@@ -102,7 +103,7 @@ def test_without_flashinfer_nothing_is_watched(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.online
-@pytest.mark.parametrize("version", ["0.6.12", "0.6.13", "0.6.16", "0.7.4"])
+@pytest.mark.parametrize("version", ["0.6.12", "0.6.13", "0.6.16", NEWEST])
 def test_a_rank_says_how_long_it_compiled_in_each_pass(releases: Releases, tmp_path: Path, version: str) -> None:
     """A layer builds through the release's own JitSpec, and ninja on the PATH sleeps instead of compiling."""
     ninja = tmp_path / "bin" / "ninja"

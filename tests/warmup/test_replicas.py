@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from tests.warmup.environments import Ran, Release
+from tests.warmup.environments import Ran, Release, newest_release
 from tooling.warmup.cache_text import SET_FIELD, judge, set_digest
 
 pytestmark = pytest.mark.online
 Releases = Callable[[str], Release]
+NEWEST = newest_release()
 ENTRIES = 10
 """Two layers in five buckets."""
 FIRST, SECOND = {"shift": 0}, {"shift": 1}
@@ -23,8 +24,8 @@ KINDS: dict[str, tuple[str, int, dict[str, Any]]] = {
     "leader_broadcast, one rank": ("0.6.13", 1, {}),
     "leader_broadcast, two ranks": ("0.6.13", 2, {}),
     "synchronized on 0.6.16": ("0.6.16", 2, {"noise": 0}),
-    "synchronized on 0.7.4": ("0.7.4", 2, {"noise": 0}),
-    "managed": ("0.7.4", 1, {}),
+    "synchronized on the newest": (NEWEST, 2, {"noise": 0}),
+    "managed": (NEWEST, 1, {}),
 }
 
 

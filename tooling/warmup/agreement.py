@@ -14,7 +14,8 @@ from tooling.warmup.errors import DisagreementError
 class Claim:
     """One rank's word: what it would do, with which release, whom it skips, and what it found on disk.
 
-    `file` is the path that this rank would write, "" where it would not; `mark` is the set that its file belongs to.
+    `file` is the path that this rank would write, "" where it would not; `mark` is the set that its file belongs to;
+    `doubt` is what this rank does not know of its world, and all take care of.
     """
 
     rank: int
@@ -24,6 +25,7 @@ class Claim:
     cache: CacheState
     file: str = ""
     mark: str = ""
+    doubt: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

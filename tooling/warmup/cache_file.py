@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import glob
 import json
 import os
 import stat
@@ -18,6 +19,7 @@ from tooling.warmup.cache_text import ENTRIES_FIELD, CacheFile, CacheKind, Cache
 from tooling.warmup.locks import describe, locked
 
 TRIES_WITHOUT_LOCK = 5
+SCRAP_SUFFIX, SCRAP_AGE_S = ".tmp", 600.0
 MAX_BYTES = 64_000_000
 """The largest cache file that is read; one of a thousand entries has 0.2 MB."""
 
@@ -55,6 +57,7 @@ def write_cache(path: Path, file: CacheFile, current: Mapping[str, str], *, merg
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with locked(path) as lock:
+            _sweep(path)
             tries = TRIES_WITHOUT_LOCK if lock.trouble and merged else 1
             written = _write(path, file, current, merged=merged)
             for attempt in range(1, tries):
@@ -118,7 +121,7 @@ def read_regular(path: Path) -> bytes:
 
 def replace_file(path: Path, data: bytes) -> None:
     """The bytes at that path, flushed, by one rename. Raises OSError and leaves no temporary file."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=SCRAP_SUFFIX)
     try:
         with os.fdopen(handle, "wb") as stream:
             stream.write(data)
@@ -131,6 +134,14 @@ def replace_file(path: Path, data: bytes) -> None:
             os.unlink(name)
         raise
     _flush_folder(path.parent)
+
+
+def _sweep(path: Path) -> None:
+    """Drops what writers that were killed have left beside that file; a write takes far less than SCRAP_AGE_S."""
+    for scrap in path.parent.glob(f".{glob.escape(path.name)}.*{SCRAP_SUFFIX}"):
+        with contextlib.suppress(OSError):
+            if time.time() - scrap.stat().st_mtime > SCRAP_AGE_S:
+                scrap.unlink()
 
 
 def _write(path: Path, file: CacheFile, current: Mapping[str, str], *, merged: bool) -> Written:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from tooling.capabilities.gating import Gating, Strategy, World, gate
+from tooling.capabilities.gating import DEEPEP_BACKENDS, Gating, Strategy, World, gate
 from tooling.capabilities.table import Row
 from tooling.warmup import runtime
 from tooling.warmup.errors import RefusedError, SettingsError
@@ -16,6 +16,9 @@ from tooling.warmup.settings import Settings
 from tooling.warmup.skipping import Skipping, flashinfer_autotune_skip_ops
 from tooling.warmup.strategies import needed_api
 from tooling.warmup.tuner import missing_api
+
+DEEPEP_RULE = 4
+"""The number of DeepEP's row in the gating rule."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +32,12 @@ class Plan:
     skipping: Skipping
     operations: frozenset[str] | None
     warnings: tuple[str, ...]
+
+    @property
+    def doubt(self) -> str:
+        """The backend that this rank does not know, in words, or ""."""
+        unknown = self.gating.rule == DEEPEP_RULE and self.gating.strategy is Strategy.ALL_RANKS
+        return self.gating.warning if unknown else ""
 
     @property
     def identity(self) -> Identity:
@@ -88,7 +97,7 @@ def make_plan(
         gating = replace(gating, strategy=Strategy.ALL_RANKS, persistent=False)
         doubt = "elastic expert parallelism: replicas that do not meet here must run the same passes; every rank tunes"
     untuned = f"nothing is tuned: {gating.why}" if gating.strategy is Strategy.NONE else ""
-    warnings += [word for word in (installed.detail, gating.warning, doubt, untuned) if word]
+    warnings += [word for word in (installed.detail, gating.warning, _unknown_alone(world), doubt, untuned) if word]
     return Plan(
         gating=gating,
         settings=settings,
@@ -98,6 +107,23 @@ def make_plan(
         operations=_operations(row),
         warnings=tuple(warnings),
     )
+
+
+def careful(plan: Plan, doubts: tuple[str, ...]) -> Plan:
+    """The plan where some rank is not sure of its backend: every rank tunes, as with DeepEP."""
+    gating = plan.gating
+    if gating.strategy is not Strategy.ALL_RANKS:
+        why = "a rank does not know its all2all backend"
+        gating = replace(gating, strategy=Strategy.ALL_RANKS, persistent=False, rule=DEEPEP_RULE, why=why)
+    return replace(plan, gating=gating, warnings=tuple(dict.fromkeys((*plan.warnings, *doubts))))
+
+
+def _unknown_alone(world: World) -> str:
+    """The warning where the one rank's backend looks like DeepEP's and is not known; it decides nothing there."""
+    name = (world.backend or "").strip().lower()
+    if world.ranks > 1 or not name.startswith("deepep") or name in DEEPEP_BACKENDS:
+        return ""
+    return f"{world.backend} is not known; with one rank it makes no difference"
 
 
 def _refuse(installed: Installed, world: World, row: Row | None, *, strict: bool) -> None:
