@@ -17,7 +17,7 @@ from packaging.version import Version
 
 from tooling.capabilities.derive import derive
 from tooling.capabilities.table import Row, Table
-from tooling.capabilities.table_text import dump
+from tooling.capabilities.table_text import dump, parse
 
 ROOT = Path(__file__).resolve().parents[2]
 KEPT = ROOT / ".cache" / "warmup"
@@ -25,6 +25,12 @@ TORCH = "torch==2.13.0"
 COMPANIONS = ("numpy", "packaging", "tqdm", "requests", "nvidia-ml-py", "einops")
 TVM_FFI = "apache-tvm-ffi>=0.1.12,<0.2"
 LIMIT_S = 60.0
+
+
+def newest_release() -> str:
+    """The newest release that the shipped table has a row for."""
+    table = parse((ROOT / "tooling" / "data" / "capabilities.json").read_text())
+    return str(max(release for row in table.rows for release in row.releases))
 
 
 def base_python() -> Path:
@@ -122,37 +128,49 @@ class Release:
             text=True,
         )
 
-    def run(
+    def run(self, cache: Path | None, *, limit_s: float = LIMIT_S, **spec: Any) -> Ran:
+        """Runs that many `ranks` with this cache root. `each` holds what is special to a rank; `spec` is for all."""
+        return self.run_groups(cache, {}, limit_s=limit_s, **spec)[0]
+
+    def run_groups(
         self,
         cache: Path | None,
-        *,
-        ranks: int = 1,
+        *special: dict[str, Any],
         limit_s: float = LIMIT_S,
+        ranks: int = 1,
         each: dict[int, Any] | None = None,
         **spec: Any,
-    ) -> Ran:
-        """Runs that many ranks with this cache root. `each` holds what is special to a rank; `spec` is for all."""
+    ) -> list[Ran]:
+        """Runs groups of that many ranks at once, which know nothing of each other; `special` is each group's own."""
+        groups = [self._specs(cache, ranks, each or {}, {**spec, **own}) for own in special]
+        assert self.process.stdin
+        assert self.process.stdout
+        paths = [str(path) for group in groups for path in group]
+        self.process.stdin.write(json.dumps({"specs": paths, "limit_s": limit_s}) + "\n")
+        self.process.stdin.flush()
+        answer = json.loads(self.process.stdout.readline())
+        return [
+            Ran(
+                [_read(path.with_name(f"result-{rank}.json")) for rank, path in enumerate(group)],
+                [answer[str(path)] for path in group],
+                [Path(f"{path}.log").read_text(errors="replace") for path in group],
+            )
+            for group in groups
+        ]
+
+    def _specs(self, cache: Path | None, ranks: int, each: dict[int, Any], spec: dict[str, Any]) -> list[Path]:
         self.number += 1
         folder = self.home / f"run-{self.number}"
         folder.mkdir()
         paths = []
         for rank in range(ranks):
             own = {"rank": rank, "ranks": ranks, "meeting": str(folder / "meeting"), "table": str(self.table)}
-            own |= {"result": str(folder / f"result-{rank}.json"), **spec, **(each or {}).get(rank, {})}
+            own |= {"result": str(folder / f"result-{rank}.json"), **spec, **each.get(rank, {})}
             roots = {"VLLM_FLASHINFER_AUTOTUNE_CACHE_DIR": str(cache)} if cache else {}
             own["environment"] = {**roots, **own.get("environment", {})}
             paths.append(folder / f"spec-{rank}.json")
             paths[-1].write_text(json.dumps(own))
-        assert self.process.stdin
-        assert self.process.stdout
-        self.process.stdin.write(json.dumps({"specs": [str(path) for path in paths], "limit_s": limit_s}) + "\n")
-        self.process.stdin.flush()
-        answer = json.loads(self.process.stdout.readline())
-        return Ran(
-            [_read(folder / f"result-{rank}.json") for rank in range(ranks)],
-            [answer[str(path)] for path in paths],
-            [Path(f"{path}.log").read_text(errors="replace") for path in paths],
-        )
+        return paths
 
     def close(self) -> None:
         assert self.process.stdin

@@ -7,15 +7,20 @@ import fcntl
 import os
 import time
 from collections.abc import Callable
+from inspect import signature
 from types import SimpleNamespace
 from typing import Any
+
+NAP_S = 0.7
 
 
 def before_layer(fault: str, rank: int) -> Callable[[str], None] | None:
     """What happens before a layer runs on that rank: it dies, hangs or raises."""
     name, _, label = fault.partition(":")
     kind, _, who = name.partition("-")
-    if kind not in {"die", "hang", "raise"} or int(who) != rank:
+    if kind == "builds":
+        return building(label)
+    if kind not in {"die", "hang", "nap", "raise"} or int(who) != rank:
         return None
 
     def strike(at: str) -> None:
@@ -25,9 +30,31 @@ def before_layer(fault: str, rank: int) -> Callable[[str], None] | None:
             os._exit(9)
         if kind == "hang":
             time.sleep(600)
+        if kind == "nap":
+            time.sleep(NAP_S)
+            return
         raise RuntimeError("this layer is broken on purpose")
 
     return strike
+
+
+def building(label: str) -> Callable[[str], None]:
+    """Before that layer a kernel is built, once in this process: FlashInfer's own spec, whatever `ninja` is."""
+    from flashinfer.jit import core
+
+    names = {"sources": [], "extra_cflags": None, "extra_cuda_cflags": None, "extra_ldflags": None}
+    spec = getattr(core, "JitSpecNvcc", core.JitSpec)(name="slow", extra_include_dirs=None, **names)
+    spec.write_ninja = lambda: None  # it asks where nvcc is
+    spec.ninja_path.parent.mkdir(parents=True, exist_ok=True)
+    spec.ninja_path.touch()
+    waiting = [True]
+
+    def build(at: str) -> None:
+        if at == label and waiting:
+            waiting.clear()
+            spec.build(**({"verbose": False} if "verbose" in signature(spec.build).parameters else {}))
+
+    return build
 
 
 def inject(fault: str, rank: int) -> None:
@@ -42,6 +69,16 @@ def inject(fault: str, rank: int) -> None:
         from tooling.warmup.work import Work
 
         Work.save = lambda self: os._exit(9)
+    if fault == "absent" and rank == 1:
+        from tooling.warmup.ranks import Group
+
+        Group._collective = lambda *_: time.sleep(600)
+    if fault == "slow-writer":
+        delay_writing(0.5 if rank == 1 else 0.0)
+    if fault == "impatient":
+        from tooling.warmup import locks
+
+        locks.LOCK_PATIENCE_S = 0.1
     if fault == "uncovered" or (fault == "other-release" and rank == 1):
         from tooling.warmup import runtime
 
@@ -53,6 +90,19 @@ def inject(fault: str, rank: int) -> None:
             return replace(found(), release="0.0.1")
 
         runtime.load_installed = other
+
+
+def delay_writing(seconds: float) -> None:
+    """A rank that is late with its file, after the others have written theirs."""
+    from tooling.warmup.work import Work
+
+    write = Work.write
+
+    def late(self: Work, content: Any, *, merged: bool) -> Any:
+        time.sleep(seconds)
+        return write(self, content, merged=merged)
+
+    Work.write = late
 
 
 class FlashInferCuteDslNvFp4LinearKernel:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,6 +34,9 @@ if mode == "no-locks":
 if mode == "full":
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))
+if mode == "killed":
+    import os
+    os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 if mode == "nobody":
     import os
     if os.getuid() == 0: os.setuid(65534)
@@ -117,6 +124,65 @@ def test_a_full_disk_leaves_the_old_file_and_no_scraps(tmp_path: Path) -> None:
     assert "[Errno 27]" in detail
     assert path.read_bytes() == before
     assert sorted(item.name for item in tmp_path.iterdir()) == [".cache.json.lock", "cache.json"]
+
+
+def watch_write(monkeypatch: pytest.MonkeyPatch, *, fails_at: str = "") -> list[str]:
+    """The calls that make a write lasting, in order; one of them may fail."""
+    calls: list[str] = []
+
+    def watched(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            calls.append(name)
+            if name == fails_at:
+                raise OSError(errno.EIO, "Input/output error")
+            return real(*args, **kwargs)
+
+        return call
+
+    for name in ("fchmod", "fsync", "replace"):
+        monkeypatch.setattr(os, name, watched(name, getattr(os, name)))
+    return calls
+
+
+def test_a_write_is_a_temporary_file_that_is_flushed_and_renamed_and_the_folder_is_flushed_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = watch_write(monkeypatch)
+    assert write_cache(tmp_path / "cache.json", content(a=1), HERE, merged=True).done
+    assert calls == ["fchmod", "fsync", "replace", "fsync"]
+
+
+@pytest.mark.parametrize("step", ["fchmod", "fsync", "replace"])
+def test_a_write_that_fails_at_any_step_leaves_the_old_file_and_no_scraps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    path = tmp_path / "cache.json"
+    write_cache(path, content(a=1), HERE, merged=True)
+    before = path.read_bytes()
+    watch_write(monkeypatch, fails_at=step)
+    written = write_cache(path, content(b=2), HERE, merged=True)
+    assert (written.done, written.reason) == (False, "UNWRITABLE")
+    assert "[Errno 5]" in written.detail
+    assert path.read_bytes() == before
+    assert sorted(item.name for item in tmp_path.iterdir()) == [".cache.json.lock", "cache.json"]
+
+
+def test_a_writer_that_is_killed_before_the_rename_leaves_the_old_file_and_its_scrap_goes_in_time(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "cache.json"
+    write_cache(path, content(a=1), HERE, merged=True)
+    before = path.read_bytes()
+    with start(path, "b", "killed") as process:
+        assert process.wait() == -signal.SIGKILL
+    assert path.read_bytes() == before
+    (scrap,) = tmp_path.glob("*.tmp")
+    assert write_cache(path, content(c=3), HERE, merged=True).done
+    assert scrap.exists(), "it might be another writer's who is at work"
+    os.utime(scrap, (0, 0))
+    assert write_cache(path, content(d=4), HERE, merged=True).done
+    assert not scrap.exists()
+    assert read_cache(path, HERE)[0].entries == 3
 
 
 def test_a_folder_of_another_user_is_unwritable_with_its_errno(tmp_path: Path) -> None:

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from tests.warmup.environments import Release
+from tests.warmup.environments import Release, newest_release
 
 pytestmark = pytest.mark.online
 Releases = Callable[[str], Release]
+NEWEST = newest_release()
 QUICK = {"FLASHINFER_WARMUP_TIMEOUT_S": "4"}
 
 
@@ -178,13 +179,13 @@ def test_an_unwritable_cache_is_tuned_in_memory(release: Release, tmp_path: Path
 
 def test_an_unwritable_managed_store_is_tuned_in_memory(releases: Releases, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
-    record = releases("0.7.4").run(tmp_path / "file" / "cache").record
+    record = releases(NEWEST).run(tmp_path / "file" / "cache").record
     assert record["tuned"] == 10
     assert record["ranks"][0]["written"]["reason"] == "UNWRITABLE"
 
 
 def test_broken_entries_of_the_managed_store_are_tuned_anew(releases: Releases, tmp_path: Path) -> None:
-    release = releases("0.7.4")
+    release = releases(NEWEST)
     release.run(tmp_path)
     entries = sorted(tmp_path.rglob("entries/*.json"))
     entries[0].write_text("{")
@@ -243,7 +244,7 @@ def test_skipping_is_passed_on_every_path(releases: Releases, tmp_path: Path) ->
         ("0.6.13", 1, {"cache_off": True}),
         ("0.6.13", 1, {}),
         ("0.6.16", 2, {}),
-        ("0.7.4", 1, {}),
+        (NEWEST, 1, {}),
     ):
         record = releases(version).run(tmp_path, ranks=ranks, environment=wish, **spec).record
         assert record["tuned"] == 0, record["strategy"]
@@ -270,7 +271,7 @@ def test_an_uncovered_release_is_refused_under_strict(release: Release, tmp_path
 
 def test_a_row_that_promises_what_the_release_lacks_is_not_followed(releases: Releases, tmp_path: Path) -> None:
     """The row of 0.7.4 for 0.6.13: it promises a process group and a managed store."""
-    wrong = {"table": str(releases("0.7.4").table)}
+    wrong = {"table": str(releases(NEWEST).table)}
     record = releases("0.6.13").run(tmp_path, ranks=2, **wrong).record
     assert record["strategy"] == "all_ranks"
     assert any("set_autotune_process_group" in warning for warning in record["warnings"])

@@ -20,6 +20,7 @@ BASE = Identity(
     ranks=2,
     quantization="fp8",
     max_tokens=8192,
+    buckets={"max_cudagraph_capture_size": 512},
     metadata={"cuda_version": "13.0", "gpu": "NVIDIA H200"},
 )
 CHANGES: dict[str, Any] = {
@@ -29,6 +30,7 @@ CHANGES: dict[str, Any] = {
     "ranks": 4,
     "quantization": "nvfp4",
     "max_tokens": 4096,
+    "buckets": {"max_cudagraph_capture_size": 1024},
     "metadata": {"cuda_version": "13.1", "gpu": "NVIDIA H200"},
 }
 

@@ -19,11 +19,18 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_importing_it_pulls_in_neither_torch_nor_flashinfer_nor_anything_slow() -> None:
-    """That it takes less than 50 ms follows: nothing but the standard library comes along."""
     code = "import sys; sys.path.insert(0, '.'); import tooling.warmup; print(*sys.modules)"
     ran = subprocess.run([sys.executable, "-S", "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     found = {name for name in ran.stdout.split() if name.split(".")[0] not in sys.stdlib_module_names}
     assert found - {"__main__"} == {"tooling", "tooling.warmup"}
+
+
+def test_importing_it_takes_less_than_50_ms() -> None:
+    """The quickest of several fresh interpreters counts: a busy machine makes others slower, and none quicker."""
+    code = "import sys, time; sys.path.insert(0, '.'); start = time.perf_counter(); import tooling.warmup; print(time.perf_counter() - start)"
+    command = [sys.executable, "-S", "-c", code]
+    ran = [subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True) for _ in range(7)]
+    assert min(float(one.stdout) for one in ran) < 0.050
 
 
 def test_calling_it_needs_only_what_engines_have() -> None:
@@ -90,6 +97,15 @@ def test_vllms_backend_comes_from_its_config_or_its_environment(monkeypatch: pyt
     assert describe_runner(VllmRunner(old)).all2all_backend == "deepep_low_latency"
     assert describe_runner(VllmRunner(old)).parallel == {"tensor_parallel_size": 2, "enable_expert_parallel": 1}
     assert describe_runner(VllmRunner(new)).all2all_backend == "naive"
+
+
+@pytest.mark.parametrize("parallel", [{}, {"all2all_backend": "naive"}], ids=["older vLLM", "newer"])
+def test_what_else_shapes_token_buckets_is_read_off_vllms_settings(parallel: dict[str, Any]) -> None:
+    """The largest captured graph goes to mixtures of experts as `tune_max_num_tokens`."""
+    runner = engine(enable_dbo=True, ubatch_size=0, use_sequence_parallel_moe=None, **parallel).model_runner
+    assert describe_runner(VllmRunner(runner)).buckets == {"enable_dbo": 1, "ubatch_size": 0}
+    runner.vllm_config.compilation_config = SimpleNamespace(max_cudagraph_capture_size=512)
+    assert describe_runner(VllmRunner(runner)).buckets["max_cudagraph_capture_size"] == 512
 
 
 def test_vllms_dummy_run_gets_what_its_version_takes() -> None:

@@ -33,6 +33,7 @@ def plan(monkeypatch: pytest.MonkeyPatch) -> Planned:
         environment: dict[str, str] | None = None,
         lacks: tuple[str, ...] = (),
         strict: bool = False,
+        parallel: dict[str, Any] | None = None,
         **installed: Any,
     ) -> Plan:
         found = Installed(**{"release": release, "usable": True, "gpu": True, "arch": "sm90", **installed})
@@ -41,7 +42,7 @@ def plan(monkeypatch: pytest.MonkeyPatch) -> Planned:
         runner: Any = SimpleNamespace(
             get_model=object,
             scheduler_config=SimpleNamespace(max_num_batched_tokens=64),
-            vllm_config=SimpleNamespace(parallel_config=SimpleNamespace(all2all_backend=backend)),
+            vllm_config=SimpleNamespace(parallel_config=SimpleNamespace(all2all_backend=backend, **(parallel or {}))),
         )
         settings = parse_settings(HOME if environment is None else environment)
         return make_plan(runner, ranks, settings, row=None, strict=strict, world=None)
@@ -161,3 +162,25 @@ def test_with_packages_that_differ_nobody_says_that_the_row_is_missing(plan: Pla
     assert made.warnings == ("flashinfer-cubin 0.6.12",)
     assert "row is not trusted" in made.gating.why
     assert "no row in the capabilities table" in " ".join(plan("0.6.99", 2).warnings)
+
+
+ELASTIC = {"enable_elastic_ep": True, "data_parallel_size": 2, "tensor_parallel_size": 2}
+
+
+@pytest.mark.parametrize(
+    ("parallel", "ranks", "strategy"),
+    [
+        (ELASTIC, 2, "all_ranks"),
+        (ELASTIC, 4, "leader_broadcast"),
+        (ELASTIC | {"enable_elastic_ep": False}, 2, "leader_broadcast"),
+        (ELASTIC | {"data_parallel_size": 1}, 2, "leader_broadcast"),
+    ],
+    ids=["replicas apart", "all in one world", "replicas of their own", "one replica"],
+)
+def test_replicas_that_run_a_pass_together_without_meeting_keep_no_cache(
+    plan: Planned, parallel: dict[str, Any], ranks: int, strategy: str
+) -> None:
+    """If one replica found a cache and the other did not, it would leave the other alone in a pass."""
+    made = plan("0.6.13", ranks, parallel=parallel)
+    assert str(made.gating.strategy) == strategy
+    assert any("replicas that do not meet" in word for word in made.warnings) is (strategy == "all_ranks")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tooling.warmup.runtime import load_settings
 from tooling.warmup.settings import parse_settings, parse_skip_ops
 
 HOME = {"HOME": "/home/me"}
@@ -35,6 +36,12 @@ def test_skip_ops_are_a_trimmed_set_of_names(text: str | None, operations: set[s
         ({"VLLM_CACHE_ROOT": "/r"}, "/r/flashinfer_autotune_cache"),
         ({"XDG_CACHE_HOME": "/x"}, "/x/vllm/flashinfer_autotune_cache"),
         ({}, "/home/me/.cache/vllm/flashinfer_autotune_cache"),
+        ({"VLLM_FLASHINFER_AUTOTUNE_CACHE_DIR": "", "VLLM_CACHE_ROOT": "/r"}, "/r/flashinfer_autotune_cache"),
+        ({"VLLM_CACHE_ROOT": "", "XDG_CACHE_HOME": ""}, "/home/me/.cache/vllm/flashinfer_autotune_cache"),
+        ({"VLLM_FLASHINFER_AUTOTUNE_CACHE_DIR": "~"}, "/home/me"),
+        ({"VLLM_CACHE_ROOT": "~"}, "/home/me/flashinfer_autotune_cache"),
+        ({"VLLM_FLASHINFER_AUTOTUNE_CACHE_DIR": "caches/here"}, "caches/here"),
+        ({"VLLM_FLASHINFER_AUTOTUNE_CACHE_DIR": "/with space "}, "/with space "),
     ],
 )
 def test_the_cache_root_is_the_first_that_is_named(environment: dict[str, str], root: str) -> None:
@@ -43,7 +50,43 @@ def test_the_cache_root_is_the_first_that_is_named(environment: dict[str, str], 
     assert settings.problems == ()
 
 
-@pytest.mark.parametrize("environment", [{}, {"VLLM_CACHE_ROOT": "~/x"}], ids=["no HOME", "a tilde without HOME"])
+@pytest.mark.parametrize(
+    ("environment", "root", "problem"),
+    [
+        ({"VLLM_FLASHINFER_AUTOTUNE_CACHE_DIR": " \t"}, "/home/me/.cache/vllm/flashinfer_autotune_cache", "is blank"),
+        ({"VLLM_CACHE_ROOT": " "}, "/home/me/.cache/vllm/flashinfer_autotune_cache", "is blank"),
+        ({"XDG_CACHE_HOME": "x"}, "/home/me/.cache/vllm/flashinfer_autotune_cache", "is not absolute"),
+        ({"VLLM_FLASHINFER_AUTOTUNE_CACHE_DIR": "~you/c"}, None, "another user's home"),
+        ({"VLLM_CACHE_ROOT": "~you"}, None, "another user's home"),
+    ],
+)
+def test_a_folder_that_makes_no_sense_is_named_with_what_is_done_instead(
+    environment: dict[str, str], root: str | None, problem: str
+) -> None:
+    settings = parse_settings(HOME | environment)
+    assert settings.cache_root == (root and Path(root))
+    (said,) = settings.problems
+    assert next(iter(environment)) in said
+    assert problem in said
+
+
+def test_a_relative_folder_is_one_below_where_the_process_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    monkeypatch.setenv("VLLM_FLASHINFER_AUTOTUNE_CACHE_DIR", "caches")
+    assert load_settings().cache_root == tmp_path / "gone" / "caches"
+    (tmp_path / "gone").rmdir()
+    assert load_settings().cache_root == Path("caches"), "no crash where the folder itself is gone"
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [{}, {"VLLM_CACHE_ROOT": "~/x"}, {"HOME": " "}],
+    ids=["no HOME", "a tilde without HOME", "a blank HOME"],
+)
 def test_without_a_home_there_is_no_cache_and_it_is_said(environment: dict[str, str]) -> None:
     settings = parse_settings(environment)
     assert settings.cache_root is None

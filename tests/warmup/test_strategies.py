@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from tests.warmup.environments import Ran, Release
+from tests.warmup.environments import Ran, Release, newest_release
 
 pytestmark = pytest.mark.online
 Releases = Callable[[str], Release]
 
-FULL, SHORT = ("0.6.13", "0.7.4"), ("0.6.12", "0.6.16")
+NEWEST = newest_release()
+FULL, SHORT = ("0.6.13", NEWEST), ("0.6.12", "0.6.16")
 BUCKETS = 5
 """1, 2, 4, 8 and 16 tokens."""
 ENTRIES = 2 * BUCKETS
@@ -64,7 +65,7 @@ def test_a_leader_tunes_and_every_rank_holds_the_same(
     assert len(files_of(tmp_path)) == 1
 
 
-@pytest.mark.parametrize("version", ["0.6.16", "0.7.4"])
+@pytest.mark.parametrize("version", ["0.6.16", NEWEST])
 def test_synchronized_ranks_choose_alike_and_use_their_files_together(
     releases: Releases, tmp_path: Path, version: str
 ) -> None:
@@ -79,7 +80,7 @@ def test_synchronized_ranks_choose_alike_and_use_their_files_together(
 
 
 def test_one_rank_uses_the_managed_store(releases: Releases, tmp_path: Path) -> None:
-    cold, warm = cold_and_warm(releases("0.7.4"), tmp_path)
+    cold, warm = cold_and_warm(releases(NEWEST), tmp_path)
     assert cold.record["strategy"] == "managed"
     assert cold.record["tuned"] == ENTRIES
     assert (warm.record["warm"], warm.record["loaded"], warm.record["tuned"]) == (True, ENTRIES, 0)
@@ -88,12 +89,54 @@ def test_one_rank_uses_the_managed_store(releases: Releases, tmp_path: Path) -> 
     assert "manifest.json" in names
 
 
-def test_without_a_gpu_nothing_is_tuned(releases: Releases, tmp_path: Path) -> None:
-    for ranks in (1, 2):
-        ran = releases("0.6.13").run(tmp_path, ranks=ranks, world=False)
+@pytest.mark.parametrize("version", FULL)
+def test_without_a_gpu_nothing_is_tuned_cold_or_warm(releases: Releases, tmp_path: Path, version: str) -> None:
+    for ran in cold_and_warm(releases(version), tmp_path, ranks=2, world=False):
         assert ran.record["strategy"] == "none"
         assert ran.record["nothing_to_tune"]
+        assert ran.record["ranks"] == []
+        assert any("nothing is tuned" in warning for warning in ran.record["warnings"])
     assert files_of(tmp_path) == []
+
+
+@pytest.mark.parametrize(("strategy", "ranks"), [("synchronized", 2), ("managed", 1)])
+def test_a_strategy_that_0_6_13_cannot_carry_out_becomes_all_ranks(
+    releases: Releases, tmp_path: Path, strategy: str, ranks: int
+) -> None:
+    for ran in cold_and_warm(releases("0.6.13"), tmp_path, ranks=ranks, forced=strategy):
+        assert (ran.record["strategy"], ran.record["persistent"]) == ("all_ranks", False)
+        assert [rank["tuned"] for rank in ran.record["ranks"]] == [ENTRIES] * ranks
+        assert any("the installed tuner lacks" in warning for warning in ran.record["warnings"])
+    assert files_of(tmp_path) == []
+
+
+def test_two_ranks_never_share_a_managed_store(releases: Releases, tmp_path: Path) -> None:
+    ran = releases(NEWEST).run(tmp_path, ranks=2, forced="managed")
+    assert {result["error"] for result in ran.results} <= {"DisagreementError", "PeerFailedError"}
+    assert any("who writes which file" in result["message"] for result in ran.results)
+    assert files_of(tmp_path) == []
+
+
+@pytest.mark.parametrize("version", SHORT)
+@pytest.mark.parametrize("ranks", [1, 2], ids=["one rank", "two ranks"])
+def test_the_rule_is_followed_cold_and_warm(releases: Releases, tmp_path: Path, version: str, ranks: int) -> None:
+    """The short matrix: what the rule says for the release, and nothing forced."""
+    strategy, rule = {
+        ("0.6.12", 1): ("all_ranks", 3),
+        ("0.6.12", 2): ("all_ranks", 3),
+        ("0.6.16", 1): ("leader_broadcast", 7),
+        ("0.6.16", 2): ("synchronized", 5),
+    }[version, ranks]
+    persistent = strategy != "all_ranks"
+    cold, warm = cold_and_warm(releases(version), tmp_path, ranks=ranks)
+    for ran, tuned in ((cold, ENTRIES), (warm, 0 if persistent else ENTRIES)):
+        assert (ran.record["strategy"], ran.record["rule"]) == (strategy, rule)
+        assert [rank["tuned"] for rank in ran.record["ranks"]] == [tuned] * ranks
+        for rank in range(ranks):
+            for name in ("check 1", "check 2"):
+                assert ran.passes(rank, name) == {**ran.passes(rank, name), "hits": 2, "misses": 0, "fell_back": 0}
+    assert warm.record["warm"] is persistent
+    assert bool(files_of(tmp_path)) is persistent
 
 
 def test_0_6_12_keeps_no_cache_and_would_lose_entries_if_it_were_forced_to(releases: Releases, tmp_path: Path) -> None:

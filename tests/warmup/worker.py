@@ -7,7 +7,9 @@ says. When all have ended, or the limit is over and it has killed the rest, it a
 
 from __future__ import annotations
 
+import gc
 import json
+import logging
 import os
 import signal
 import sys
@@ -99,7 +101,7 @@ def rank(path: str) -> None:
         dist.init_process_group(
             "gloo", init_method=meeting, rank=spec["rank"], world_size=spec["ranks"], timeout=timedelta(seconds=60)
         )
-    replace_timing(spec["rank"] * spec.get("noise", 1))
+    replace_timing(spec["rank"] * spec.get("noise", 1) + spec.get("shift", 0))
     try:
         result: dict[str, Any] = {"record": warm_up(spec)}
     except Exception as error:  # noqa: BLE001  # what a rank ends with is its result
@@ -122,6 +124,7 @@ def warm_up(spec: dict[str, Any]) -> dict[str, Any]:
         before_layer=faults.before_layer(spec.get("fault", ""), spec["rank"]),
         summed=not spec.get("alone", False),
     )
+    vars(runner.vllm_config.parallel_config).update(spec.get("parallel", {}))
     for module in spec.get("slow_kernel_on", []):
         faults.give_slow_kernel(runner.get_model(), module)
     faults.inject(spec.get("fault", ""), spec["rank"])
@@ -134,18 +137,61 @@ def warm_up(spec: dict[str, Any]) -> dict[str, Any]:
             cache_off=spec.get("cache_off", False),
         )
     steps: list[str] = []
+    passes = watch_passes(runner)
+    log = Log()
+    logging.getLogger("tooling.warmup").setLevel(logging.INFO)
+    logging.getLogger("tooling.warmup").addHandler(log)
     forced = Strategy(spec["forced"]) if spec.get("forced") else None
-    started = time.monotonic()
-    record = flashinfer_autotune(
-        runner, row=row, strict=spec.get("strict", False), world=world, forced=forced, listener=steps.append
-    )
+    held = []
+    for _ in range(spec.get("times", 1)):
+        started = time.monotonic()
+        record = flashinfer_autotune(
+            runner, row=row, strict=spec.get("strict", False), world=world, forced=forced, listener=steps.append
+        )
+        took_s = time.monotonic() - started
+        held.append(what_is_held())
     body = record.as_json()
     sizes = spec.get("count_at", [])
+    body |= {"dummy_runs": list(passes), "log": log.lines, "held": held, "steps": steps, "took_s": took_s}
     body["counted"] = {str(size): count_lookups(runner, num_tokens=size)["host_gemm"].as_json() for size in sizes}
-    body["steps"] = steps
-    body["took_s"] = time.monotonic() - started
     body["errors"] = [error.as_json() for error in runner.errors(spec.get("max_tokens", 16))]
     return body
+
+
+def watch_passes(runner: Any) -> list[dict[str, Any]]:
+    """What each dummy pass is given from now on, and whether it runs in inference mode."""
+    seen: list[dict[str, Any]] = []
+    run = runner._dummy_run
+
+    def watched(*args: Any, **kwargs: Any) -> Any:
+        seen.append({"args": list(args), **kwargs, "inference": torch.is_inference_mode_enabled()})
+        return run(*args, **kwargs)
+
+    runner._dummy_run = watched
+    return seen
+
+
+class Log(logging.Handler):
+    """Keeps the lines."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(record.getMessage())
+
+
+def what_is_held() -> dict[str, Any]:
+    """How many files and threads this process has, and its children."""
+    gc.collect()
+    tasks = os.listdir("/proc/self/task")
+    children = [Path(f"/proc/self/task/{task}/children").read_text() for task in tasks]
+    return {
+        "files": len(os.listdir("/proc/self/fd")),
+        "threads": len(tasks),
+        "children": "".join(children).split(),
+    }
 
 
 if __name__ == "__main__":

@@ -14,7 +14,8 @@ from tooling.warmup.errors import DisagreementError
 class Claim:
     """One rank's word: what it would do, with which release, whom it skips, and what it found on disk.
 
-    `file` is the path that this rank would write, "" where it would not; `mark` is the set that its file belongs to.
+    `file` is the path that this rank would write, "" where it would not; `mark` is the set that its file belongs to;
+    `doubt` is what this rank does not know of its world, and all take care of.
     """
 
     rank: int
@@ -24,6 +25,7 @@ class Claim:
     cache: CacheState
     file: str = ""
     mark: str = ""
+    doubt: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +48,7 @@ def agree(claims: Sequence[Claim]) -> Agreement:
         values = {claim.rank: str(getattr(claim, name)) for claim in claims}
         if len(set(values.values())) > 1:
             raise DisagreementError(name, values)
-    warm, why = _verdict(claims)
+    warm, why = verdict(claims)
     return Agreement(
         skip_ops=frozenset().union(*(claim.skip_ops for claim in claims)),
         warm=warm,
@@ -66,7 +68,8 @@ def check_writers(claims: Sequence[Claim]) -> None:
         raise DisagreementError("who writes which file", {claim.rank: claim.file for claim in writers})
 
 
-def _verdict(claims: Sequence[Claim]) -> tuple[bool, str]:
+def verdict(claims: Sequence[Claim]) -> tuple[bool, str]:
+    """Whether all ranks' files may be used together, and why not."""
     states = [claim.cache for claim in claims]
     kinds = {state.kind for state in states}
     if kinds == {CacheKind.VALID}:

@@ -14,7 +14,7 @@ from tooling.warmup.agreement import Agreement, Claim, agree, check_writers
 from tooling.warmup.cache_text import ABSENT_STATE, SET_FIELD, CacheFile, first_difference
 from tooling.warmup.counts import Counts
 from tooling.warmup.identity import cache_name, combine
-from tooling.warmup.planning import Plan, make_plan
+from tooling.warmup.planning import Plan, careful, make_plan
 from tooling.warmup.ranks import Alone, Listener, Ranks, open_ranks, unheard
 from tooling.warmup.record import RankReport, WarmupRecord
 from tooling.warmup.runner import Runner
@@ -52,7 +52,9 @@ def flashinfer_autotune(
     ranks = open_ranks(settings.deadlines, listener)
     try:
         plan = make_plan(runner, ranks.size, settings, row=row, strict=strict, world=world, forced=forced)
-        return _warm_up(runner, ranks, plan, check_passes)
+        record = _warm_up(runner, ranks, plan, check_passes)
+        ranks.close()
+        return record
     except BaseException as cause:
         ranks.fail(f"{type(cause).__name__}: {cause}")
         raise
@@ -64,8 +66,14 @@ def resolve_flashinfer_autotune_file(
     """Where this rank's tuned entries lie, or None where the strategy keeps none. Every rank calls it."""
     settings = runtime.load_settings()
     ranks = open_ranks(settings.deadlines)
-    plan = make_plan(runner, ranks.size, settings, row=row, strict=strict, world=world)
-    return _file(plan, ranks)
+    try:
+        plan = _agree_on_kind(ranks, make_plan(runner, ranks.size, settings, row=row, strict=strict, world=world))
+        file = _file(plan, ranks)
+        ranks.close()
+        return file
+    except BaseException as cause:
+        ranks.fail(f"{type(cause).__name__}: {cause}")
+        raise
 
 
 def count_lookups(runner: Runner, *, num_tokens: int) -> dict[str, Counts]:
@@ -83,8 +91,8 @@ def _file(plan: Plan, ranks: Ranks) -> Path | None:
 
 
 def _warm_up(runner: Runner, ranks: Ranks, plan: Plan, check_passes: int) -> WarmupRecord:
+    plan = _agree_on_kind(ranks, plan)
     strategy = plan.gating.strategy
-    _agree_on_kind(ranks, plan)
     file = _file(plan, ranks)
     if strategy is Strategy.NONE:
         return _logged(_record(plan, plan.skipping))
@@ -108,12 +116,25 @@ def _warm_up(runner: Runner, ranks: Ranks, plan: Plan, check_passes: int) -> War
     return _logged(_finish(work, plan, agreement, skipping, outcome))
 
 
-def _agree_on_kind(ranks: Ranks, plan: Plan) -> None:
-    """Strategy and release first: ranks that differ in these would not even look for the same file."""
-    release = plan.installed.release
-    agree(
-        ranks.meet("kind", Claim(rank=ranks.rank, strategy=plan.gating.strategy, release=release, cache=ABSENT_STATE))
+def _agree_on_kind(ranks: Ranks, plan: Plan) -> Plan:
+    """Strategy and release first: ranks that differ in these would not even look for the same file. A meeting.
+
+    What one rank alone is not sure of, all treat with care.
+    """
+    claim = Claim(
+        rank=ranks.rank,
+        strategy=plan.gating.strategy,
+        release=plan.installed.release,
+        cache=ABSENT_STATE,
+        doubt=plan.doubt,
     )
+    claims = ranks.meet("kind", claim)
+    doubts = tuple(sorted({one.doubt for one in claims if one.doubt}))
+    if doubts and plan.gating.strategy is not Strategy.NONE:
+        plan = careful(plan, doubts)
+        claims = ranks.meet("care", replace(claim, strategy=plan.gating.strategy))
+    agree(claims)
+    return plan
 
 
 def _skipping(work: Work, plan: Plan, agreement: Agreement) -> Skipping:
@@ -183,6 +204,8 @@ def _report(work: Work, outcome: Outcome) -> RankReport:
         loaded=work.loaded,
         phases=dict(work.phases),
         seconds=dict(work.seconds),
+        jit_s=dict(work.jit_s),
+        builds=dict(work.builds),
         waits_s=dict(work.ranks.waits),
         round_trip=outcome.round_trip,
         written=outcome.written,

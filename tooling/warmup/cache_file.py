@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
+import glob
 import json
 import os
 import stat
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tooling.warmup.cache_text import ENTRIES_FIELD, CacheFile, CacheKind, CacheState, judge, merge, render
+from tooling.warmup.locks import describe, locked
 
-LOCK_PATIENCE_S = 10.0
-"""How long a writer waits for another one's lock before it goes on without."""
 TRIES_WITHOUT_LOCK = 5
+SCRAP_SUFFIX, SCRAP_AGE_S = ".tmp", 600.0
 MAX_BYTES = 64_000_000
 """The largest cache file that is read; one of a thousand entries has 0.2 MB."""
-BUSY = {errno.EWOULDBLOCK, errno.EACCES, errno.EAGAIN}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,15 +56,16 @@ def write_cache(path: Path, file: CacheFile, current: Mapping[str, str], *, merg
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with _lock(path) as trouble:
-            tries = TRIES_WITHOUT_LOCK if trouble and merged else 1
+        with locked(path) as lock:
+            _sweep(path)
+            tries = TRIES_WITHOUT_LOCK if lock.trouble and merged else 1
             written = _write(path, file, current, merged=merged)
             for attempt in range(1, tries):
                 if written.reason or _holds(path, file, current):
                     break
                 time.sleep(0.02 * attempt)
                 written = _write(path, file, current, merged=merged)
-        return Written(done=written.done, reason=written.reason, detail=written.detail, lock=trouble)
+        return Written(done=written.done, reason=written.reason, detail=written.detail, lock=lock.trouble)
     except OSError as cause:
         return Written(done=False, reason="UNWRITABLE", detail=describe(cause))
 
@@ -89,10 +89,13 @@ def read_notes(folder: Path) -> dict[str, Any]:
     return notes if isinstance(notes, dict) and isinstance(notes.get(ENTRIES_FIELD), int) else {}
 
 
-def write_notes(folder: Path, notes: Mapping[str, object]) -> str:
-    """Puts the notes beside that store; why it could not, or ""."""
+def write_notes(folder: Path, notes: Callable[[], Mapping[str, object]]) -> str:
+    """Puts the notes beside that store; why it could not, or "". They are asked for under the lock."""
+    path = _notes_path(folder)
     try:
-        replace_file(_notes_path(folder), json.dumps(notes, sort_keys=True).encode())
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with locked(path):
+            replace_file(path, json.dumps(notes(), sort_keys=True).encode())
     except OSError as cause:
         return describe(cause)
     return ""
@@ -118,7 +121,7 @@ def read_regular(path: Path) -> bytes:
 
 def replace_file(path: Path, data: bytes) -> None:
     """The bytes at that path, flushed, by one rename. Raises OSError and leaves no temporary file."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=SCRAP_SUFFIX)
     try:
         with os.fdopen(handle, "wb") as stream:
             stream.write(data)
@@ -133,9 +136,12 @@ def replace_file(path: Path, data: bytes) -> None:
     _flush_folder(path.parent)
 
 
-def describe(error: OSError) -> str:
-    """`[Errno 30] Read-only file system: 'path'`."""
-    return f"[Errno {error.errno}] {error.strerror}: {error.filename!r}" if error.errno else str(error)
+def _sweep(path: Path) -> None:
+    """Drops what writers that were killed have left beside that file; a write takes far less than SCRAP_AGE_S."""
+    for scrap in path.parent.glob(f".{glob.escape(path.name)}.*{SCRAP_SUFFIX}"):
+        with contextlib.suppress(OSError):
+            if time.time() - scrap.stat().st_mtime > SCRAP_AGE_S:
+                scrap.unlink()
 
 
 def _write(path: Path, file: CacheFile, current: Mapping[str, str], *, merged: bool) -> Written:
@@ -151,32 +157,6 @@ def _holds(path: Path, file: CacheFile, current: Mapping[str, str]) -> bool:
     """Whether our entries are still there: without a lock another writer may have renamed over them."""
     _, there, _ = read_cache(path, current)
     return there is not None and set(file.entries) <= set(there.entries)
-
-
-@contextlib.contextmanager
-def _lock(path: Path) -> Iterator[str]:
-    """Holds the lock beside the file; yields "" or why there is none (network file systems may refuse `flock`)."""
-    handle = os.open(path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    try:
-        trouble = _acquire(handle)
-        yield trouble
-    finally:
-        os.close(handle)
-
-
-def _acquire(handle: int) -> str:
-    deadline = time.monotonic() + LOCK_PATIENCE_S
-    while True:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as cause:
-            if cause.errno not in BUSY:
-                return f"no lock: {describe(cause)}"
-            if time.monotonic() > deadline:
-                return f"no lock: another writer held it for {LOCK_PATIENCE_S:.0f} s"
-            time.sleep(0.02)
-        else:
-            return ""
 
 
 def _notes_path(folder: Path) -> Path:

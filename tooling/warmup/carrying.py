@@ -12,9 +12,10 @@ from tooling import __version__
 from tooling.errors import EdgeError
 from tooling.warmup import runtime
 from tooling.warmup.bundle import Bundle, differing, make_bundle, parse_bundle, render_bundle
-from tooling.warmup.cache_file import describe, replace_file, write_cache
+from tooling.warmup.cache_file import replace_file, write_cache
 from tooling.warmup.cache_text import METADATA, CacheFile
 from tooling.warmup.errors import BundleError
+from tooling.warmup.locks import describe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from types import MappingProxyType
 
@@ -26,6 +26,7 @@ IN_HASH: Mapping[str, str] = MappingProxyType(
         "ranks": "the number of ranks that meet",
         "quantization": "the scheme picks the operation",
         "max_tokens": "the largest token count: FlashInfer's buckets follow from it",
+        "buckets": "what else shapes token buckets: the largest captured graph, microbatches, sequence parallelism",
         "metadata": "every field by which FlashInfer calls a file foreign: an upgrade gets a path of its own",
     }
 )
@@ -38,6 +39,7 @@ NOT_IN_HASH: Mapping[str, str] = MappingProxyType(
         "engine_commit": "each pull would tune anew",
         "host_name": "a fleet shares the cache; the GPU is in the metadata",
         "all2all_backend": "decides the strategy, not the kernels",
+        "replica": "data parallel replicas tune for the same shapes, and share one path under a lock",
     }
 )
 """What stays out on purpose, and why."""
@@ -55,6 +57,7 @@ class Identity:
     ranks: int = 1
     quantization: str = ""
     max_tokens: int = 0
+    buckets: Mapping[str, int] = field(default_factory=dict)
     metadata: Mapping[str, str] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, object]:
@@ -68,6 +71,7 @@ class Identity:
             "ranks": self.ranks,
             "quantization": self.quantization,
             "max_tokens": self.max_tokens,
+            "buckets": dict(sorted(self.buckets.items())),
             "metadata": dict(sorted(self.metadata.items())),
         }
 
@@ -90,22 +94,12 @@ def combine(identities: Sequence[Identity]) -> Identity:
         DisagreementError: a field other than the shapes differs.
     """
     first = identities[0]
-    for name in ("version", "arch", "dtype", "parallel", "ranks", "quantization", "max_tokens", "metadata"):
+    for name in ("version", "arch", "dtype", "parallel", "ranks", "quantization", "max_tokens", "buckets", "metadata"):
         values = {rank: json.dumps(identity.as_json()[name]) for rank, identity in enumerate(identities)}
         if len(set(values.values())) > 1:
             raise DisagreementError(name, values)
     shapes = sorted({shape for identity in identities for shape in identity.shapes})
-    return Identity(
-        version=first.version,
-        arch=first.arch,
-        shapes=tuple(shapes),
-        dtype=first.dtype,
-        parallel=first.parallel,
-        ranks=first.ranks,
-        quantization=first.quantization,
-        max_tokens=first.max_tokens,
-        metadata=first.metadata,
-    )
+    return replace(first, shapes=tuple(shapes))
 
 
 def cache_name(strategy: Strategy, *, rank: int, ranks: int) -> str:

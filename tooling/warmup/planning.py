@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
-from tooling.capabilities.gating import Gating, Strategy, World, gate
+from tooling.capabilities.gating import DEEPEP_BACKENDS, Gating, Strategy, World, gate
 from tooling.capabilities.table import Row
 from tooling.warmup import runtime
 from tooling.warmup.errors import RefusedError, SettingsError
@@ -15,6 +16,9 @@ from tooling.warmup.settings import Settings
 from tooling.warmup.skipping import Skipping, flashinfer_autotune_skip_ops
 from tooling.warmup.strategies import needed_api
 from tooling.warmup.tuner import missing_api
+
+DEEPEP_RULE = 4
+"""The number of DeepEP's row in the gating rule."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +34,12 @@ class Plan:
     warnings: tuple[str, ...]
 
     @property
+    def doubt(self) -> str:
+        """The backend that this rank does not know, in words, or ""."""
+        unknown = self.gating.rule == DEEPEP_RULE and self.gating.strategy is Strategy.ALL_RANKS
+        return self.gating.warning if unknown else ""
+
+    @property
     def identity(self) -> Identity:
         return Identity(
             version=self.installed.release,
@@ -39,6 +49,7 @@ class Plan:
             parallel=self.facts.parallel,
             quantization=self.facts.quantization,
             max_tokens=self.facts.max_tokens,
+            buckets=self.facts.buckets,
             metadata=self.installed.metadata,
         )
 
@@ -82,8 +93,11 @@ def make_plan(
         persistent = forced not in {Strategy.NONE, Strategy.ALL_RANKS}
         gating = replace(gating, strategy=forced, persistent=persistent, warning=f"forced to {forced}, as a diagnosis")
     gating, doubt = _doubted(gating, installed, settings, strict=strict)
+    if not doubt and gating.persistent and _meets_too_few(facts, ranks):
+        gating = replace(gating, strategy=Strategy.ALL_RANKS, persistent=False)
+        doubt = "elastic expert parallelism: replicas that do not meet here must run the same passes; every rank tunes"
     untuned = f"nothing is tuned: {gating.why}" if gating.strategy is Strategy.NONE else ""
-    warnings += [word for word in (installed.detail, gating.warning, doubt, untuned) if word]
+    warnings += [word for word in (installed.detail, gating.warning, _unknown_alone(world), doubt, untuned) if word]
     return Plan(
         gating=gating,
         settings=settings,
@@ -93,6 +107,23 @@ def make_plan(
         operations=_operations(row),
         warnings=tuple(warnings),
     )
+
+
+def careful(plan: Plan, doubts: tuple[str, ...]) -> Plan:
+    """The plan where some rank is not sure of its backend: every rank tunes, as with DeepEP."""
+    gating = plan.gating
+    if gating.strategy is not Strategy.ALL_RANKS:
+        why = "a rank does not know its all2all backend"
+        gating = replace(gating, strategy=Strategy.ALL_RANKS, persistent=False, rule=DEEPEP_RULE, why=why)
+    return replace(plan, gating=gating, warnings=tuple(dict.fromkeys((*plan.warnings, *doubts))))
+
+
+def _unknown_alone(world: World) -> str:
+    """The warning where the one rank's backend looks like DeepEP's and is not known; it decides nothing there."""
+    name = (world.backend or "").strip().lower()
+    if world.ranks > 1 or not name.startswith("deepep") or name in DEEPEP_BACKENDS:
+        return ""
+    return f"{world.backend} is not known; with one rank it makes no difference"
 
 
 def _refuse(installed: Installed, world: World, row: Row | None, *, strict: bool) -> None:
@@ -133,6 +164,15 @@ def _doubted(gating: Gating, installed: Installed, settings: Settings, *, strict
     if gating.persistent and settings.cache_root is None:
         return replace(gating, strategy=Strategy.ALL_RANKS, persistent=False), "there is nowhere to keep a cache"
     return gating, ""
+
+
+def _meets_too_few(facts: RunnerFacts, ranks: int) -> bool:
+    """Whether ranks take part in the model's passes that do not take part in this warm-up's meetings.
+
+    A cache that only some of them find would leave the others alone in a pass.
+    """
+    sizes = ("tensor_parallel_size", "pipeline_parallel_size", "prefill_context_parallel_size", "data_parallel_size")
+    return facts.elastic and math.prod(facts.parallel.get(name, 1) for name in sizes) > ranks
 
 
 def _operations(row: Row | None) -> frozenset[str] | None:

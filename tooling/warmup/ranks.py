@@ -6,6 +6,7 @@ key-value store until all have arrived, so that a rank that never comes is named
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from tooling.warmup.settings import Deadlines
 
 T = TypeVar("T")
 FIRST_POLL_S, LAST_POLL_S = 0.001, 0.05
+CLOSE_PATIENCE_S = 5.0
 TELL_EVERY_S = 1.0
 """Progress is passed on this often; a tuned bucket may take microseconds or minutes."""
 
@@ -58,6 +60,9 @@ class Ranks(Protocol):
     def fail(self, message: str) -> None:
         """Tells the others that this rank will not come."""
 
+    def close(self) -> None:
+        """Waits for all ranks and gives back what meeting took."""
+
 
 @dataclass(slots=True)
 class Alone:
@@ -85,6 +90,9 @@ class Alone:
 
     def fail(self, message: str) -> None:
         """Nobody listens."""
+
+    def close(self) -> None:
+        """There is nothing to give back."""
 
 
 class Group:
@@ -135,6 +143,15 @@ class Group:
             self._store.set("failed", json.dumps([self.rank, message]))
         except RuntimeError:
             return  # the meeting place is gone, and so is whoever would read it
+
+    def close(self) -> None:
+        """A rank that is still in the last exchange is waited for, but not for long: all is said by then."""
+        with contextlib.suppress(RuntimeError):  # the meeting place may go with its rank
+            self._store.add("closing", 1)
+            until = self._clock() + CLOSE_PATIENCE_S
+            while self._store.add("closing", 0) < self.size and self._clock() < until:
+                time.sleep(FIRST_POLL_S)
+        self._dist.destroy_process_group(self.group)
 
     def _tell(self, text: str) -> None:
         """Notes this rank's last step and that something moved."""

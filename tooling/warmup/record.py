@@ -17,8 +17,9 @@ it outside), `verify` (outside), `complete` (in tuning mode, if a rank missed), 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankReport:
-    """One rank's part. `seconds` by pass; `waits_s` at each meeting; `written` None where this rank writes no file.
+    """One rank's part. `seconds` by pass, and `jit_s` of them while FlashInfer compiled, in so many `builds`.
 
+    `waits_s` at each meeting; `written` None where this rank writes no file.
     `tactics` maps keys on disk to `[runner, tactic]`; it is left out of the JSON, which has its digest.
     """
 
@@ -27,6 +28,8 @@ class RankReport:
     loaded: int = 0
     phases: Phases = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
+    jit_s: Mapping[str, float] = field(default_factory=dict)
+    builds: Mapping[str, int] = field(default_factory=dict)
     waits_s: Mapping[str, float] = field(default_factory=dict)
     round_trip: RoundTrip = field(default_factory=RoundTrip)
     written: Written | None = None
@@ -53,6 +56,8 @@ class RankReport:
                 for name, phase in self.phases.items()
             },
             "seconds": dict(self.seconds),
+            "jit_s": dict(self.jit_s),
+            "builds": dict(self.builds),
             "waits_s": dict(self.waits_s),
             "round_trip": self.round_trip.as_json(),
             "written": self.written and self.written.as_json(),
@@ -93,6 +98,11 @@ class WarmupRecord:
         return sum(rank.tuned for rank in self.ranks)
 
     @property
+    def jit_s(self) -> float:
+        """Seconds that the slowest rank compiled, in all passes."""
+        return max((sum(rank.jit_s.values()) for rank in self.ranks), default=0.0)
+
+    @property
     def nothing_to_tune(self) -> bool:
         """Nothing was tuned and nothing loaded: no evidence for or against a cache."""
         return self.tuned == 0 and self.loaded == 0
@@ -117,6 +127,7 @@ class WarmupRecord:
             "why_cold": self.why_cold,
             "loaded": self.loaded,
             "tuned": self.tuned,
+            "jit_s": self.jit_s,
             "nothing_to_tune": self.nothing_to_tune,
             "skip_ops": list(self.skip_ops),
             "skip_source": self.skip_source,

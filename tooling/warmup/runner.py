@@ -32,12 +32,22 @@ PARALLEL_SIZES = (
     "enable_expert_parallel",
 )
 
+BUCKET_SETTINGS = (
+    ("compilation_config", "max_cudagraph_capture_size"),
+    ("parallel_config", "enable_dbo"),
+    ("parallel_config", "ubatch_size"),
+    ("parallel_config", "use_sequence_parallel_moe"),
+)
+"""What shapes token buckets beside the largest token count: vLLM hands the largest captured graph to mixtures of
+experts as `tune_max_num_tokens`, and cuts a pass into microbatches or among ranks."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunnerFacts:
     """What decides the strategy and the path: token count, all2all backend, shapes, type, parallel sizes, quantisation.
 
-    `modules` are the model's modules, for the skip rule.
+    `buckets` are BUCKET_SETTINGS by name; `modules` are the model's modules, for the skip rule. `elastic`: data
+    parallel replicas run each pass together, but not in one torch.distributed world (vLLM's elastic experts).
     """
 
     max_tokens: int
@@ -46,6 +56,8 @@ class RunnerFacts:
     dtype: str = ""
     parallel: dict[str, int] = field(default_factory=dict)
     quantization: str = ""
+    buckets: dict[str, int] = field(default_factory=dict)
+    elastic: bool = False
     modules: tuple[object, ...] = ()
 
 
@@ -64,6 +76,8 @@ def describe_runner(runner: Runner) -> RunnerFacts:
         dtype=str(getattr(model_config, "dtype", None) or ",".join(dtypes)),
         parallel={name: int(size) for name, size in sizes.items() if isinstance(size, int)},
         quantization=str(getattr(model_config, "quantization", None) or ""),
+        buckets=_buckets(config),
+        elastic=bool(getattr(parallel, "enable_elastic_ep", False)),
         modules=modules,
     )
 
@@ -75,6 +89,16 @@ def dummy_pass(runner: Runner, *, num_tokens: int) -> None:
     runner._dummy_run(num_tokens=num_tokens, skip_eplb=True, is_profile=True)  # noqa: SLF001  # engines name it so
     if torch.cuda.is_available():
         torch.cuda.synchronize()
+
+
+def _buckets(config: Any) -> dict[str, int]:
+    """Those settings that are there and are numbers; they come as attributes or as properties."""
+    found = {}
+    for part, name in BUCKET_SETTINGS:
+        value = getattr(getattr(config, part, None), name, None)
+        if isinstance(value, int):
+            found[name] = int(value)
+    return found
 
 
 def _backend(value: object) -> str | None:

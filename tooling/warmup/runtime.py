@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module, metadata, resources
 
 from tooling.capabilities.table import Row, lookup
@@ -35,8 +35,13 @@ class Installed:
 
 
 def load_settings() -> Settings:
-    """The operator's settings from the process environment."""
-    return parse_settings(os.environ)
+    """The operator's settings from the process environment; a relative cache root is one below the current folder."""
+    settings = parse_settings(os.environ)
+    try:
+        root = settings.cache_root and settings.cache_root.absolute()
+    except OSError:  # the current folder is gone; the path stays as it is, and is unwritable
+        return settings
+    return replace(settings, cache_root=root)
 
 
 def load_installed() -> Installed:

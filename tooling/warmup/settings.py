@@ -10,6 +10,7 @@ CACHE_OFF = "VLLM_DISABLE_FLASHINFER_AUTOTUNE_CACHE"
 SKIP_OPS = "VLLM_FLASHINFER_AUTOTUNE_SKIP_OPS"
 CACHE_DIR = "VLLM_FLASHINFER_AUTOTUNE_CACHE_DIR"
 CACHE_ROOT = "VLLM_CACHE_ROOT"
+XDG_CACHE = "XDG_CACHE_HOME"
 TIMEOUT = "FLASHINFER_WARMUP_TIMEOUT_S"
 FOLDER = "flashinfer_autotune_cache"
 """The folder of this cache below an engine's cache root."""
@@ -30,7 +31,8 @@ class Deadlines:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The operator's wishes. `skip_ops` None: look at the model. `cache_root` None: there is nowhere to put a cache.
+    """The operator's wishes. `skip_ops` None: look at the model. `cache_root` None: there is nowhere to put a cache; a
+    relative one is below the folder that the process starts in.
 
     `problems` has one sentence for each variable that holds nonsense, with what is done instead.
     """
@@ -70,25 +72,37 @@ def _cache_off(text: str, problems: list[str]) -> bool:
 
 
 def _cache_root(environment: Mapping[str, str], problems: list[str]) -> Path | None:
-    if directory := environment.get(CACHE_DIR, ""):
+    if directory := _told(CACHE_DIR, environment, problems):
         return _expanded(CACHE_DIR, directory, environment, problems)
-    if root := environment.get(CACHE_ROOT, ""):
+    if root := _told(CACHE_ROOT, environment, problems):
         expanded = _expanded(CACHE_ROOT, root, environment, problems)
         return expanded and expanded / FOLDER
-    if base := environment.get("XDG_CACHE_HOME", ""):
-        return Path(base) / "vllm" / FOLDER
-    if home := environment.get("HOME", ""):
+    if base := _told(XDG_CACHE, environment, problems):
+        if Path(base).is_absolute():
+            return Path(base) / "vllm" / FOLDER
+        problems.append(f"{XDG_CACHE}={base!r} is not absolute, and is left out of account")
+    if home := environment.get("HOME", "").strip():
         return Path(home) / ".cache" / "vllm" / FOLDER
     problems.append(f"none of {CACHE_DIR}, {CACHE_ROOT}, XDG_CACHE_HOME and HOME is set; no cache is kept")
     return None
 
 
+def _told(name: str, environment: Mapping[str, str], problems: list[str]) -> str:
+    """The variable's text, "" where it is not set, empty or blank."""
+    text = environment.get(name, "")
+    if text and not text.strip():
+        problems.append(f"{name}={text!r} is blank, and is left out of account")
+    return text if text.strip() else ""
+
+
 def _expanded(name: str, text: str, environment: Mapping[str, str], problems: list[str]) -> Path | None:
-    if text != "~" and not text.startswith("~/"):
+    if not text.startswith("~"):
         return Path(text)
-    if home := environment.get("HOME", ""):
+    home = environment.get("HOME", "").strip()
+    if home and (text == "~" or text.startswith("~/")):
         return Path(home) / text[2:]
-    problems.append(f"{name}={text!r} needs HOME, which is not set; no cache is kept")
+    lacks = "names another user's home, which is not looked up" if home else "needs HOME, which is not set"
+    problems.append(f"{name}={text!r} {lacks}; no cache is kept")
     return None
 
 

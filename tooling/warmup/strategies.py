@@ -23,6 +23,7 @@ from tooling.warmup.cache_text import (
     set_digest,
     with_notes,
 )
+from tooling.warmup.rank_files import write_set
 from tooling.warmup.round_trip import RoundTrip
 from tooling.warmup.tuner import managed_entries
 from tooling.warmup.work import Work, tuned_in
@@ -54,7 +55,7 @@ def run_strategy(strategy: Strategy, work: Work, agreement: Agreement, owners: t
         case Strategy.LEADER_BROADCAST:
             return _leader_broadcast(work, agreement, owners)
         case Strategy.SYNCHRONIZED:
-            return _synchronized(work, agreement)
+            return _synchronized(work, agreement, owners)
         case Strategy.MANAGED:
             return _managed(work)
 
@@ -145,7 +146,7 @@ def _is_there(work: Work, content: CacheFile) -> bool:
     return there is not None and set(content.entries) <= set(there.entries)
 
 
-def _synchronized(work: Work, agreement: Agreement) -> Outcome:
+def _synchronized(work: Work, agreement: Agreement, owners: tuple[int, ...]) -> Outcome:
     """Each rank loads its own file if all have one of the same set; else all tune together, from empty caches."""
     why_cold = ""
     if agreement.warm and work.content is not None:
@@ -155,10 +156,10 @@ def _synchronized(work: Work, agreement: Agreement) -> Outcome:
         if all(work.ranks.meet("covered", covered)):
             return Outcome(warm=True, tactics=work.content.entries)
         why_cold = "INCOMPLETE"
-    return replace(_tune_together(work, agreement), why_cold=why_cold)
+    return replace(_tune_together(work, agreement, owners), why_cold=why_cold)
 
 
-def _tune_together(work: Work, agreement: Agreement) -> Outcome:
+def _tune_together(work: Work, agreement: Agreement, owners: tuple[int, ...]) -> Outcome:
     """A rank that hits where others miss would leave them in a reduction for ever: nobody starts with entries."""
     work.tuner.clear()
     work.loaded = 0
@@ -170,7 +171,7 @@ def _tune_together(work: Work, agreement: Agreement) -> Outcome:
     if content is None or not all(digests):
         return Outcome(tactics=content.entries if content else {})
     marked = with_notes(content, missed, **{SET_FIELD: set_digest(digests)})
-    written = FOREIGN_LEFT if agreement.foreign else work.write(marked, merged=False)
+    written = FOREIGN_LEFT if agreement.foreign else write_set(work, marked, owners)
     return Outcome(tactics=content.entries, round_trip=work.round_trip(content.entries), written=written)
 
 
@@ -187,8 +188,9 @@ def _managed(work: Work) -> Outcome:
     if not warm:
         work.run_pass("tune", work.tuner.managed(work.file, work.skip_ops, mode="tune"))
         missed = work.misses(work.run_pass("recheck"))
+        store = work.file
         trouble = trouble or write_notes(
-            work.file, {ENTRIES_FIELD: len(managed_entries(work.file)), MISSES_FIELD: missed}
+            store, lambda: {ENTRIES_FIELD: len(managed_entries(store)), MISSES_FIELD: missed}
         )
     after = managed_entries(work.file)
     if trouble:

@@ -14,8 +14,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from tooling.warmup.cache_file import describe, read_regular
+from tooling.warmup.cache_file import read_regular
 from tooling.warmup.cache_text import is_entry, is_writable
+from tooling.warmup.locks import describe
 
 SCRATCH_FALLBACK = "/dev/shm"  # noqa: S108  # a place that is writable in read-only containers
 

@@ -57,6 +57,7 @@ def _with_backend(config: Any) -> Any:
     return SimpleNamespace(
         parallel_config=SimpleNamespace(**sizes, all2all_backend=backend),
         model_config=getattr(config, "model_config", None),
+        compilation_config=getattr(config, "compilation_config", None),
     )
 
 

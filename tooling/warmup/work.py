@@ -11,6 +11,7 @@ from pathlib import Path
 from tooling.warmup.cache_file import Written, read_cache, write_cache
 from tooling.warmup.cache_text import ABSENT_STATE, CacheFile, CacheState, judge
 from tooling.warmup.counts import Counts
+from tooling.warmup.jit_clock import jit_clock
 from tooling.warmup.observer import observed
 from tooling.warmup.ranks import Ranks
 from tooling.warmup.round_trip import RoundTrip, compare_round_trip
@@ -48,6 +49,8 @@ class Work:
         self.loaded = 0
         self.phases: dict[str, dict[str, Counts]] = {}
         self.seconds: dict[str, float] = {}
+        self.jit_s: dict[str, float] = {}
+        self.builds: dict[str, int] = {}
         self.warnings: list[str] = []
 
     def look(self) -> None:
@@ -62,12 +65,14 @@ class Work:
         self.ranks.at(name)
         started = time.monotonic()
         with (
+            jit_clock() as jit,
             torch.inference_mode(),
             context or contextlib.nullcontext(),
             observed(self.tuner.instance, self.ranks.progress) as tally,
         ):
             dummy_pass(self.runner, num_tokens=self.max_tokens)
         self.seconds[name] = time.monotonic() - started
+        self.jit_s[name], self.builds[name] = jit.seconds, jit.builds
         self.phases[name] = tally.counts
         return tally.counts
 
