@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from tooling.commands.recording import PinnedTree, evidence_folder, load_pinned_tree, make_record, save_record
 from tooling.commands.report import Report
-from tooling.commands.smoke_running import NO_ARCH
+from tooling.commands.smoke_stage import NO_ARCH
 from tooling.commands.terminal import Terminal
 from tooling.edges import docker_engine, smoke_archive
 from tooling.edges.environment import load_environment

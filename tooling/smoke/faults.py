@@ -168,9 +168,12 @@ def _labels(rank: RankSeen, prefix: str) -> int:
 
 
 def _grown_workspace(symptom: Symptom, expected: Expected, rank: RankSeen) -> bool:
-    """What was tuned before the workspace grew misses, what was tuned later hits; a leader's second round heals it."""
-    del rank
-    some = 0 < symptom.misses < symptom.lookups
+    """What was tuned before the workspace grew misses, what was tuned later hits; a leader's second round heals it.
+
+    A model with one type of output has nothing that is tuned later: there every look-up misses (measured on 0.6.12).
+    """
+    alone = _labels(rank, "bf16_cudnn_") == 1
+    some = 0 < symptom.misses <= symptom.lookups if alone else 0 < symptom.misses < symptom.lookups
     if expected.strategy is Strategy.LEADER_BROADCAST:
         return some and symptom.tuned_here and symptom.healed
     return some and (symptom.tuned_here or expected.persistent)
