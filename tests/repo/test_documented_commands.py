@@ -32,11 +32,12 @@ RUN: dict[str, int] = {
     "nox -s init -- --root DIR": 0,
     "nox -s capabilities -- 0.6.13": 0,
     "nox -s capabilities -- 0.6.12..0.7.4": 0,
+    "nox -s capabilities -- 0.6.13..0.6.12": 0,
     "nox -s gsm8k -- CONFIG --plan": 0,
     "nox -s gate": 0,
     "nox -s gate -- --channel release": 5,
-    "nox -s gate -- --channel release --evidence build/ gpu/ eval/": 2,
     "nox -s gate -- --channel release --missing": 5,
+    "nox -s gate -- --channel release --evidence build/ gpu/ eval/": 5,
     "nox -s gate -- --channel release --attest gate.intoto.json": 2,
     "nox -s verify-attestation -- gate.intoto.json --channel release --subject sha256:… --predicate predicate.json": 0,
     "nox -s verify-attestation -- gate.sigstore.json --channel release --subject sha256:…": 0,
@@ -62,13 +63,14 @@ NOT_RUN: dict[str, str] = {
     "nox -s tests": ITSELF,
     "nox -s tests -- --run-online": ITSELF,
     "nox -s coverage": ITSELF,
+    "nox -s tests -- --run-docker": ITSELF,
     "nox -s lint": ".ci/run runs it before the tests",
     ".ci/run": ITSELF,
     "nox -s bench -- --rounds 8": "measures for minutes",
     "nox -s bump": "the name of a session in a report of its speed; it needs a version",
     "nox -s capabilities_matrix": "writes the document; tests/capabilities compares it with the table",
     "nox -s image": "builds for minutes in a Docker engine; tests/images runs it with --run-docker",
-    "nox -s image -- --verify NAME": "reads an image out of a Docker engine; tests/images does with --run-docker",
+    "nox -s image -- --verify NAME": "needs a Docker engine; tests/images runs it with --run-docker",
     "nox -s cache -- show FILE": "needs a tuned cache; tests/warmup makes one",
     "python -m tooling cache export tuned.json": "needs a GPU; tests/warmup exports without one",
     "python -m tooling cache verify tuned.json": "needs a GPU; tests/warmup verifies without one",
@@ -78,6 +80,7 @@ NOT_RUN: dict[str, str] = {
     "nox -s gsm8k -- CONFIG --image flashinfer-release:0.6.13-cu13.0.2 --restarts 1": "needs an image and a GPU",
     "nox -s gsm8k -- CONFIG --server http://127.0.0.1:8000": "needs a model server",
     "nox -s gsm8k -- CONFIG --baseline baselines/gsm8k-qwen3-0.6b-vllm.json": "needs vLLM, a model and GSM8K",
+    "nox -s probe -- VERSION --add": "writes the shipped table",
     "nox -s probe -- 0.7.4": "reads a published wheel; tests/capabilities does it with --run-online",
     "nox -s probe -- 0.7.5 --add": "0.7.5 is not published; writes the shipped table",
     "nox -s probe -- all": "reads every published wheel, for minutes",
@@ -99,6 +102,7 @@ NOT_RUN: dict[str, str] = {
     "pip install -e .": "installs from the index; nox does the same for every session",
     "pip config debug": "shows the machine's own settings",
     "pip config set global.cert /path/to/ca.pem": "would change the machine's own settings",
+    "pip show": "the name of what scripts call inside an image",
     "docker save": "the name of a command whose archive is read",
     "cosign attest-blob --yes --statement gate.intoto.json --bundle gate.sigstore.json": TOOL,
     "cosign attest --yes --type https://in-toto.io/attestation/test-result/v0.1 --predicate predicate.json "
@@ -227,13 +231,13 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def checkout(original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy to work in, with check's record in it."""
-    root = tmp_path / "checkout"
-    shutil.copytree(original, root, symlinks=True)
-    monkeypatch.chdir(root)
+def checkout(original: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The copy to work in, with check's record in it; put back afterwards."""
+    monkeypatch.chdir(original)
     monkeypatch.delenv("GITHUB_OUTPUT", raising=False)
-    return root
+    yield original
+    for words in (["checkout", "--quiet", "."], ["clean", "-ffdq"]):
+        subprocess.run(["git", "-C", str(original), *words], check=True)
 
 
 def _lay_out(root: Path, text: str) -> None:
@@ -241,6 +245,8 @@ def _lay_out(root: Path, text: str) -> None:
     words = text.split()
     for name in {"DIR", "vllm-0.33.0"} & set(words):
         make_tree(root / name, release_toml=None, git=True)
+    for folder in (word for word in words if word.endswith("/")):
+        (root / folder).mkdir()
     if "CONFIG" in words:
         shutil.copy(root / "configs/gsm8k/transformers-cpu.yaml", root / "CONFIG")
     if "verify-attestation" in words:
@@ -272,6 +278,30 @@ def test_a_command_that_asks_the_index_ends_as_documented(
     text: str, checkout: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert _call(text) == ONLINE[text], capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("nox -s capabilities -- 0.6.13..0.6.12", "FlashInfer 0.6.13 -> 0.6.12\n"),
+        ("nox -s gate -- --channel release", "INCOMPLETE: "),
+    ],
+    ids=["capabilities", "gate"],
+)
+def test_what_the_readme_shows_is_what_one_sees(
+    text: str, first: str, checkout: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = [
+        block
+        for block in re.findall(r"```text\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+        if block.startswith(first)
+    ]
+    assert len(shown) == 1
+    capsys.readouterr()
+    _call(text)
+    said = capsys.readouterr().out
+    for part in shown[0].split("…\n"):
+        assert part in said
 
 
 def _call(text: str) -> int:
