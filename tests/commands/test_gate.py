@@ -214,6 +214,17 @@ def test_the_same_records_policy_and_time_give_the_same_bytes(tmp_path: Path) ->
     assert results[0] == results[1]
 
 
+def test_judging_again_at_the_time_that_was_shown_gives_the_same_bytes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root, outs = prepare(tmp_path), []
+    words = ["gate", "--root", str(root), "--channel", "release", "--json"]
+    for more in ([], ["--as-of"]):
+        cli.main([*words, *more, *([json.loads(outs[0])["as_of"]] if more else [])])
+        outs.append(capsys.readouterr().out)
+    assert outs[0] == outs[1]
+
+
 def test_records_must_be_of_the_trees_own_pins(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     root = make_tree(tmp_path, "0.6.13", release_toml=POLICY)
     pins, version, _ = load_pins(root, "versions.json")

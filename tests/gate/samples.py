@@ -67,6 +67,7 @@ def make_record(stage: str, subject: str | None = None, **changes: Any) -> Recor
         "flashinfer_version": VERSION,
         "commit": COMMIT,
         "dirty": False,
+        "gpu": {"arch": subject, "names": ["NVIDIA H200"], "driver": "580.159.04"} if stage == "smoke" else None,
         "image_id": None if stage in {"check", "bump"} else IMAGE,
         "started": START + timedelta(minutes=minute),
         "ended": START + timedelta(minutes=minute + 10),

@@ -21,10 +21,14 @@ from tests.gate.samples import (
     verdict_of,
     words,
 )
+from tests.smoke.samples import _Maker, judged_for, seen_for
 from tooling.errors import InputError
 from tooling.evidence import Record, parse_record, seal
 from tooling.findings import Finding, Severity
 from tooling.gate.values import Outcome
+from tooling.smoke.judgement import measurements
+from tooling.smoke.observations import ScenarioSeen
+from tooling.smoke.scenarios import SCENARIOS
 
 ERROR = Finding(check="c", detail="it broke", reason="BROKEN")
 WARNING = Finding(check="c", detail="look", severity=Severity.WARNING, reason="LOOK")
@@ -249,11 +253,35 @@ def test_scenarios_that_the_channel_leaves_out_may_be_missing() -> None:
     assert verdict_of(records, small).outcome is Outcome.PASS
 
 
-def test_a_diagnosis_is_no_evidence() -> None:
-    from tests.smoke.samples import judged_for, seen_for
-    from tooling.smoke.judgement import measurements
-    from tooling.smoke.scenarios import SCENARIOS
+@pytest.mark.parametrize("gpu", [None, {"arch": "sm100"}])
+def test_another_gpu_than_the_measurements_name_contradicts_them(gpu: dict[str, object] | None) -> None:
+    records = evidence()
+    records["smoke sm90"] = replace(records["smoke sm90"], gpu=gpu)
+    assert words(verdict_of(records)) == ["CONTRADICTORY smoke sm90"]
 
+
+@pytest.mark.parametrize(("ranks", "outcome"), [(4, Outcome.PASS), (1, Outcome.INCOMPLETE)])
+def test_more_ranks_on_a_machine_with_more_gpus_are_fine_and_fewer_are_not(ranks: int, outcome: Outcome) -> None:
+    def with_ranks(scenario: ScenarioSeen) -> ScenarioSeen:
+        if SCENARIOS[scenario.name].ranks == 1:
+            return scenario
+        maker = _Maker("0.6.13", replace(SCENARIOS[scenario.name], ranks=ranks))
+        return replace(scenario, cold=maker.run(warm=False), warm=maker.run(warm=True))
+
+    seen = seen_for("0.6.13")
+    seen = replace(seen, scenarios=tuple(map(with_ranks, seen.scenarios)))
+    record = evidence()["smoke sm90"]
+    record = replace(record, measurements={**record.measurements, **seen.as_json()})
+    assert verdict_of({**evidence(), "smoke sm90": record}).outcome is outcome
+
+
+def test_overrides_that_do_not_change_what_is_built_are_no_overrides() -> None:
+    records = evidence()
+    records["image release"] = measured(records["image release"], "overrides", to=["*.labels.a.b=c", "release.tags=x"])
+    assert (verdict_of(records).outcome, words(verdict_of(records))) == (Outcome.PASS, [])
+
+
+def test_a_diagnosis_is_no_evidence() -> None:
     names = (*SCENARIOS, "force-persistent")
     records = evidence()
     forced = measurements(seen_for("0.6.13", names=names), judged_for("0.6.13", names=names))

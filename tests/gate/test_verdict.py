@@ -49,7 +49,7 @@ def test_complete_evidence_passes_and_names_what_it_is_about() -> None:
 
 
 def test_the_sample_measurements_follow_the_stages_own_schemas() -> None:
-    for stage in ("gsm8k",):
+    for stage in ("gsm8k", "smoke"):
         schema = json.loads((files("tooling") / f"data/schemas/{stage}-measurements.schema.json").read_text())
         jsonschema.validate(json.loads(json.dumps(dict(make_record(stage, "x").measurements))), schema)
 
@@ -110,7 +110,10 @@ TWO_ARCHITECTURES = make_channel('["sm90"]', '["sm90", "sm100"]')
 
 def on_sm100(record: Record) -> Record:
     return replace(
-        record, subject="sm100", measurements=json.loads(json.dumps(record.measurements).replace("sm90", "sm100"))
+        record,
+        subject="sm100",
+        gpu={"arch": "sm100"},
+        measurements=json.loads(json.dumps(record.measurements).replace("sm90", "sm100")),
     )
 
 
@@ -294,7 +297,7 @@ def test_hostile_text_in_a_record_reaches_the_reasons_unchanged() -> None:
 def test_missing_commands_are_listed_once_each_and_by_machine() -> None:
     records = evidence()
     verdict = verdict_of({"image release": records["image release"]}, TWO_ARCHITECTURES)
-    assert render_missing(errands(verdict)) == (
+    assert render_missing(errands(verdict), verdict.outcome) == (
         "on any machine with the tree:\n"
         "  nox -s check    # check\n"
         "on a machine with an sm100 GPU and the image:\n"
@@ -304,7 +307,8 @@ def test_missing_commands_are_listed_once_each_and_by_machine() -> None:
         "on a machine with a GPU, the model and the image:\n"
         f"  nox -s gsm8k -- configs/gsm8k/qwen.yaml --image {IMAGE} --baseline RECORD    # gsm8k qwen\n"
     )
-    assert render_missing(errands(verdict_of(evidence()))) == "nothing is missing\n"
+    whole = verdict_of(evidence())
+    assert render_missing(errands(whole), whole.outcome) == "nothing is missing; the verdict is PASS\n"
 
 
 def changed(record: Record, change: str) -> Record:

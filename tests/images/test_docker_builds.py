@@ -85,6 +85,7 @@ def test_the_release_target_is_built_and_proved(
     assert ("torch" in measured["versions"]) is not bool(room)
     assert measured["size_bytes"] > 2e9
     assert len(measured["layers"]) > 5
+    assert f"*.labels.{LABEL}=built" in measured["overrides"]
 
 
 def test_its_labels_tell_where_it_came_from(tag: str, tree: Path, version: str, release: Done) -> None:

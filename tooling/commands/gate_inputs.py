@@ -48,7 +48,8 @@ def load_gate_inputs(args: argparse.Namespace) -> GateInputs:
         files=load_evidence(folders),
         earlier=load_evidence(args.before, option="--before"),
         given=_given(args),
-        as_of=args.as_of or clock.now(),
+        # Whole seconds, as every output shows them: judging again at that time gives the same bytes.
+        as_of=args.as_of or clock.now().replace(microsecond=0),
         table=load_table(),
     )
 

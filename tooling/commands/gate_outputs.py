@@ -60,7 +60,7 @@ def say_verdict(terminal: Terminal, verdict: Verdict, outputs: Mapping[str, Path
     if STDOUT in outputs.values():
         return
     if only_missing:
-        terminal.say(render_missing(errands(verdict)).rstrip("\n"))
+        terminal.say(render_missing(errands(verdict), verdict.outcome).rstrip("\n"))
         return
     terminal.say(render_text(verdict, terminal.paint).rstrip("\n"))
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from tooling.gate.policy import Channel
 from tooling.gate.told import Errand
+from tooling.gate.values import Outcome
 
 
 def command_for(
@@ -36,10 +37,10 @@ def command_for(
             return "", ""
 
 
-def render_missing(steps: Sequence[Errand]) -> str:
+def render_missing(steps: Sequence[Errand], outcome: Outcome) -> str:
     """The commands for people, one machine after the other."""
     if not steps:
-        return "nothing is missing\n"
+        return f"nothing is missing; the verdict is {outcome}\n"
     machines = dict.fromkeys(step.machine for step in steps)
     lines = []
     for machine in machines:

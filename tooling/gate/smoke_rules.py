@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from tooling.capabilities.table import Row
@@ -13,16 +14,15 @@ from tooling.gate.policy import Channel
 from tooling.gate.remarks import Remark, contradiction, failure, note, public
 from tooling.smoke.checks import judge_smoke
 from tooling.smoke.judgement import Judgement
-from tooling.smoke.observations import Seen
-from tooling.smoke.scenarios import FORCED, SCENARIOS
+from tooling.smoke.observations import ScenarioSeen, Seen
+from tooling.smoke.scenarios import FORCED, SCENARIOS, Scenario
 
 
 def check_smoke_record(record: Record, channel: Channel, *, row: Row | None, as_of: datetime) -> Iterator[Remark]:
     """A record whose measurements have another shape contradicts its pass."""
     try:
         seen = Seen.from_json(record.measurements)
-        requested = [{**SCENARIOS, FORCED.name: FORCED}[one.name] for one in seen.scenarios]
-        judged = judge_smoke(seen, row, requested=requested)
+        judged = judge_smoke(seen, row, requested=[_requested(one) for one in seen.scenarios])
         remarks = [
             *_machine(record, seen),
             *_again(record, judged),
@@ -37,9 +37,20 @@ def check_smoke_record(record: Record, channel: Channel, *, row: Row | None, as_
     yield from remarks
 
 
+def _requested(scenario: ScenarioSeen) -> Scenario:
+    """The scenario as it was asked for; a machine with more GPUs may run one of several ranks with more of them."""
+    asked = FORCED if scenario.name == FORCED.name else SCENARIOS[scenario.name]
+    ranks = max((len(run.ranks) for run in (scenario.cold, scenario.warm) if run is not None), default=0)
+    return replace(asked, ranks=max(asked.ranks, ranks)) if asked.ranks > 1 else asked
+
+
 def _machine(record: Record, seen: Seen) -> Iterator[Remark]:
     if not seen.machine.gpus:
         yield contradiction("the record says pass and no GPU was there")
+    if record.gpu is None or record.gpu.get("arch", seen.machine.arch) != seen.machine.arch:
+        yield contradiction(
+            f"the record names the GPU {record.gpu and record.gpu.get('arch')}, its measurements another"
+        )
     if seen.machine.arch != record.subject:
         yield contradiction(f"the record is of {record.subject} and ran on {seen.machine.arch or 'an unknown GPU'}")
     pinned = public(record.flashinfer_version or "")
@@ -89,7 +100,11 @@ def _environment(seen: Seen, channel: Channel) -> Iterator[Remark]:
 
 def _uncovered(seen: Seen, channel: Channel) -> Iterator[Remark]:
     """What the run says nothing about; an entry begins with the name of what is not covered."""
-    absent = [f"{name} is not installed" for name in COMPANIONS if seen.machine.packages.get(name) is None]
+    absent = [
+        f"{name} is not installed"
+        for name in COMPANIONS
+        if seen.machine.packages.get(name) is None and not any(item.startswith(name) for item in seen.not_covered)
+    ]
     for what in dict.fromkeys([*absent, *seen.not_covered]):
         if any(what == name or what.startswith(f"{name} ") for name in channel.smoke.not_covered):
             yield note("NOT_COVERED", f"not covered, as {channel.name} allows: {what}")

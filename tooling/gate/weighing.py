@@ -77,7 +77,8 @@ def against(item: Judged, taken: Judged | None) -> tuple[Remark, ...]:
         return told
     failed, passed = shown_time(item.record.ended), shown_time(taken.record.ended)
     why = told[0].detail if told else "no reason given"
-    detail = f"it failed at {failed} and passed at {passed} on the same pins: {why}"
+    both = f"it failed at {failed} and passed at {passed} on the same pins: {why}"
+    detail = f"{both}; run it again and hand over that record alone"
     return (Remark(word="CONTRADICTORY", detail=detail),)
 
 
