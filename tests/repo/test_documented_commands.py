@@ -170,6 +170,10 @@ def test_commands_and_synopses_are_found() -> None:
     assert "bump --latest" in {command.text for command in OF_OURS}
 
 
+def test_what_is_called_later_is_not_there_yet() -> None:
+    assert LATER & {*sessions(), *cli.COMMANDS} == set(), "take it out of LATER in tests/repo/commands.py"
+
+
 @pytest.mark.parametrize("command", CALLED, ids=lambda command: f"{command.where} {command.text[:50]}")
 def test_every_command_is_run_or_says_why_not(command: Found) -> None:
     if _is_later(command.words):
