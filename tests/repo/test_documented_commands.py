@@ -63,6 +63,7 @@ TOOL = "another project's tool, which is not installed here; its documentation w
 NOT_RUN: dict[str, str] = {
     "nox -s tests": ITSELF,
     "nox -s tests -- --run-online": ITSELF,
+    "nox -s tests -- --run-browser": ITSELF,
     "nox -s coverage": ITSELF,
     "nox -s tests -- --run-docker": ITSELF,
     "nox -s lint": ".ci/run runs it before the tests",
