@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import tomllib
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 from tests.trees import RELEASE_TOML, make_tree, write
 from tooling import cli
 from tooling.smoke.scenarios import SCENARIOS
 
+SCHEMA = json.loads((files("tooling") / "data" / "schemas" / "release.schema.json").read_text())
 BAKE = """
 group "default" {
   targets = ["release", "nightly", "debug"]
@@ -243,6 +247,12 @@ def test_wrong_runners_are_named_by_their_key_path(
     failed = fail(tree, capsys)
     assert (failed["exit"], failed["reason"]) == (2, "BAD_SETTINGS")
     assert told in failed["message"]
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(tomllib.loads(RELEASE_TOML + CHANNELS + more), SCHEMA)
+
+
+def test_the_schema_takes_the_runners_that_the_command_takes() -> None:
+    jsonschema.validate(tomllib.loads(RELEASE_TOML + CHANNELS + RUNNERS), SCHEMA)
 
 
 def test_a_target_that_the_bake_file_does_not_have_is_refused(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:

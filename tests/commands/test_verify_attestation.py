@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.gate import samples
 from tests.gate.attested import AS_OF, CHECK, CONFIG, IMAGE, MANIFEST, SMOKE, envelope, requirement, verdict
 from tests.trees import RELEASE_TOML, make_tree, write
 from tooling import cli
@@ -204,3 +205,37 @@ def test_nothing_is_written_unless_it_is_asked_for(tree: Path) -> None:
 
 def test_the_moment_of_the_verdict_is_in_the_statement(tree: Path) -> None:
     assert AS_OF.isoformat(timespec="milliseconds").replace("+00:00", "Z") in (tree / "gate.intoto.json").read_text()
+
+
+def test_what_the_gate_attests_holds_until_a_record_changes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = tmp_path / "judged"
+    write(root, "release.toml", samples.POLICY)
+    for record in samples.evidence().values():
+        write_record(root / "evidence", record)
+    moment = samples.AS_OF.isoformat()
+    words = ["--root", str(root), "--channel", "release", "--as-of", moment, "--attest", str(root / "gate.intoto.json")]
+    assert cli.main(["gate", *words]) == 0, capsys.readouterr()
+    body = json.loads((root / "gate.intoto.json").read_text())
+    subjects = [word for item in body["subject"] for word in ("--subject", f"sha256:{item['digest']['sha256']}")]
+    asked = ["--channel", "release", *subjects, "--evidence", str(root / "evidence")]
+    assert call(root, *asked) == 0, capsys.readouterr()
+    assert body["predicate"]["failedTests"] == []
+    changed = next((root / "evidence").glob("smoke*.json"))
+    changed.write_bytes(changed.read_bytes() + b"\n")
+    assert call(root, *asked) == 4
+    assert "the file of that name is sha256:" in capsys.readouterr().out
+
+
+def test_a_verdict_that_is_incomplete_is_attested_as_failed_and_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = tmp_path / "judged"
+    write(root, "release.toml", samples.POLICY)
+    for title, record in samples.evidence().items():
+        if not title.startswith("smoke"):
+            write_record(root / "evidence", record)
+    moment = samples.AS_OF.isoformat()
+    words = ["--root", str(root), "--channel", "release", "--as-of", moment, "--attest", str(root / "gate.intoto.json")]
+    assert cli.main(["gate", *words]) == 5
+    assert call(root, "--channel", "release") == 4
+    assert "it says FAILED (the gate's INCOMPLETE): smoke sm90" in capsys.readouterr().out

@@ -49,7 +49,7 @@ def test_complete_evidence_passes_and_names_what_it_is_about() -> None:
 
 
 def test_the_sample_measurements_follow_the_stages_own_schemas() -> None:
-    for stage in ("gsm8k",):
+    for stage in ("gsm8k", "smoke"):
         schema = json.loads((files("tooling") / f"data/schemas/{stage}-measurements.schema.json").read_text())
         jsonschema.validate(json.loads(json.dumps(dict(make_record(stage, "x").measurements))), schema)
 

@@ -15,6 +15,8 @@ from tooling.gate.measured import StartUp, Times
 
 WIDEST = 55.0
 """Percent of the width that the longest bar takes; the rest is for its label."""
+WIDEST_FLIP = 26.0
+"""Percent to each side of the middle, with room for `1,319 gained`."""
 MAX_LABEL = 44
 """Characters that fit beside nothing else at 400 pixels; the table has the whole."""
 _BAR, _GAP, _GROUP = 14, 4, 66
@@ -52,11 +54,7 @@ def accuracy_chart(score: Score, identity: str) -> Html:
     scale = _Scale(low, high if high > low else low + 0.05)
     height = 44 * len(shown) + 24
     parts = [*_fractions(scale, height - 20)]
-    if score.floor is not None:
-        parts.append(
-            element("line", x1=scale(score.floor), x2=scale(score.floor), y1=0, y2=height - 20, class_="floor")
-        )
-    parts += [_evaluation(one, 44 * number, scale) for number, one in enumerate(shown)]
+    parts += [_evaluation(one, 44 * number, scale, score.floor) for number, one in enumerate(shown)]
     described = "; ".join(f"{one.name}: {accuracy_words(one)}" for one in shown)
     floor = "" if score.floor is None else f" The stage fails below {score.floor:.3f}."
     return _figure(identity, f"Accuracy of {score.subject}", f"{described}.{floor}", height, parts)
@@ -68,7 +66,7 @@ def flips_chart(pairs: Sequence[Pair], identity: str) -> Html:
     height = 46 * len(pairs) + 4
     parts = [element("line", x1="50%", x2="50%", y1=18, y2=height, class_="axis")]
     for number, pair in enumerate(pairs):
-        top, lost, gained = 46 * number, 36 * pair.lost / most, 36 * pair.gained / most
+        top, lost, gained = 46 * number, WIDEST_FLIP * pair.lost / most, WIDEST_FLIP * pair.gained / most
         parts += [
             _text("50%", top + 13, f"against {pair.against}", anchor="middle", class_="name"),
             element("rect", x=f"{50 - lost:.2f}%", y=top + 20, width=f"{lost:.2f}%", height=_BAR, class_="bar lost"),
@@ -161,11 +159,13 @@ def _fractions(scale: _Scale, bottom: float) -> Iterator[Html]:
         yield _text(place, bottom + 15, f"{count * step:.2f}", anchor="middle", class_="tick")
 
 
-def _evaluation(one: Evaluation, top: float, scale: _Scale) -> Html:
+def _evaluation(one: Evaluation, top: float, scale: _Scale, floor: float | None) -> Html:
     name = _text("0", top + 14, f"{cut(one.name, MAX_LABEL)}: {accuracy_words(one)}", class_="name long")
     kind = {"cold cache": "cold", "warm cache": "warm"}.get(one.name, "other")
     middle = top + 28
     parts = []
+    if floor is not None:  # beside the dot only: a line down the whole chart would run through the names
+        parts.append(element("line", x1=scale(floor), x2=scale(floor), y1=top + 19, y2=top + 38, class_="floor"))
     if one.low is not None and one.high is not None:
         parts.append(element("line", x1=scale(one.low), x2=scale(one.high), y1=middle, y2=middle, class_="interval"))
     dot = element("circle", cx=scale(one.accuracy or 0), cy=middle, r=5.5, class_=f"dot {kind}")

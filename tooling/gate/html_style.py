@@ -115,7 +115,7 @@ dd { margin: 0; }
 .chart text { fill: var(--ink); font-size: 12px; font-variant-numeric: tabular-nums; }
 .chart .name { font-size: 13px; font-weight: 600; paint-order: stroke; stroke: var(--card); stroke-width: 5px;
   stroke-linejoin: round; }
-.chart .long { font-size: 12px; }
+.chart .long { font-size: 11.5px; font-weight: 400; }
 .chart .tick, .chart .absent { fill: var(--quiet); }
 .chart .grid { stroke: var(--line); stroke-dasharray: 2 4; }
 .chart .axis { stroke: var(--quiet); }
@@ -123,7 +123,7 @@ dd { margin: 0; }
 .chart .lost { fill: var(--fail); } .chart .gained { fill: var(--pass); }
 .chart .before { stroke: var(--before); stroke-width: 3; }
 .chart .interval { stroke: var(--ink); stroke-width: 3; stroke-linecap: round; opacity: .55; }
-.chart .floor { stroke: var(--fail); stroke-width: 2; stroke-dasharray: 6 4; }
+.chart .floor { stroke: var(--fail); stroke-width: 2.5; stroke-dasharray: 4 2; }
 footer { margin-top: 2rem; color: var(--quiet); font-size: .92rem; }
 footer h2 { font-size: 1rem; color: var(--ink); }
 @media (max-width: 34rem) {

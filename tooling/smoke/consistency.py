@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, get_args
 
 from tooling.smoke.case import OUTSIDE
-from tooling.smoke.observations import RankSeen, RunSeen, ScenarioSeen, Seen
+from tooling.smoke.observations import End, RankSeen, RunSeen, ScenarioSeen, Seen
 
 RANK: Mapping[str, type | tuple[type, ...]] = {
     "rank": int, "step": str, "why": str, "exit_status": (int, type(None)), "strategy": str, "report": dict,
     "lookups": dict, "tactics_sha256": str, "passed": (list, type(None)), "jit_s": (int, float, type(None)),
     "errors": list, "sticky_error": str, "log_tail": str,
+}  # fmt: skip
+ERROR: Mapping[str, type | tuple[type, ...]] = {
+    "label": str, "operation": str, "largest": (int, float, type(None)), "finite": bool, "out": str, "sha256": str,
 }  # fmt: skip
 COUNTED = ("calls", "lookups", "hits", "misses", "fell_back", "skipped", "tuned")
 
@@ -44,7 +47,7 @@ def machine_contradictions(seen: Seen) -> tuple[str, ...]:
 
 
 def _in_run(run: RunSeen) -> Iterator[str]:
-    problems = [f"rank {rank.rank}: {one}" for rank in run.ranks for one in _typed(rank.as_json(), RANK, "it")]
+    problems = [f"rank {rank.rank}: {one}" for rank in run.ranks for one in _mistyped(rank)]
     if run.seconds is not None and not _is_seconds(run.seconds):
         problems.append(f"seconds is {run.seconds!r}")
     if problems or not run.ended:
@@ -61,6 +64,14 @@ def _in_run(run: RunSeen) -> Iterator[str]:
         yield from _sums(run)
 
 
+def _mistyped(rank: RankSeen) -> Iterator[str]:
+    yield from _typed(rank.as_json(), RANK, "it")
+    if rank.end not in get_args(End):
+        yield f"its end is {rank.end!r}"
+    for error in rank.errors:
+        yield from _typed(error.as_json(), ERROR, f"errors of {error.label}")
+
+
 def _in_rank(rank: RankSeen) -> Iterator[str]:
     if rank.exit_status not in {0, None}:
         yield f"it ended with exit status {rank.exit_status}, and is said to have ended well"
@@ -71,6 +82,7 @@ def _in_rank(rank: RankSeen) -> Iterator[str]:
         problems += _typed(rank.report["round_trip"], ROUND_TRIP, "report.round_trip")
         problems += _counted(rank.report["passes"], "report.passes", outside=OUTSIDE)
     problems += _counted(rank.lookups, "lookups", outside=tuple(rank.lookups))
+    problems += [f"lookups at {size!r}, which is no token count" for size in rank.lookups if not size.isdigit()]
     yield from problems
     if problems:
         return

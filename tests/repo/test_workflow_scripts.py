@@ -1,0 +1,179 @@
+"""The workflows' scripts, run by bash as GitHub runs them, with a `nox` and a `docker` that say what they were asked."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.trees import write
+
+ROOT = Path(__file__).resolve().parents[2]
+DIGEST = "sha256:" + "d" * 64
+
+RECORDER = """\
+#!/usr/bin/env bash
+printf '%s\\n' "$(basename "$0") $*" >> "$ASKED"
+[ "$1" != login ] || cat > /dev/null
+case "$*" in
+    *inspect*) echo "$INSPECTED" ;;
+    *"--markdown verdict/gate.md"*) echo "the verdict" > verdict/gate.md ;;
+    *"--markdown gate.md"*) echo "the verdict" > gate.md ;;
+esac
+code=NOX_CODE_${2//-/_}
+[ "$(basename "$0")" != nox ] || exit "${!code:-0}"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """How a script ended: exit code, what its programs were asked, its outputs, its summary."""
+
+    code: int
+    asked: list[str]
+    outputs: dict[str, str]
+    summary: str
+
+
+def script(workflow: str, job: str, holding: str) -> str:
+    """The one script of that job that holds the text."""
+    steps: list[dict[str, Any]] = yaml.safe_load((ROOT / f".github/workflows/{workflow}.yml").read_text())["jobs"][job][
+        "steps"
+    ]
+    (found,) = (step["run"] for step in steps if holding in step.get("run", ""))
+    return str(found)
+
+
+@pytest.fixture
+def bash(tmp_path: Path) -> Any:
+    programs = tmp_path / "programs"
+    for name in ("nox", "docker"):
+        write(programs, name, RECORDER).chmod(0o755)
+    work = tmp_path / "work"
+    work.mkdir()
+
+    def run(text: str, **environment: str) -> Ran:
+        files = {name: tmp_path / name.lower() for name in ("ASKED", "GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
+        environ = {
+            **{name: os.fspath(path) for name, path in files.items()}, "PATH": f"{programs}:{os.environ['PATH']}",
+            "REGISTRY": "ghcr.io", "GITHUB_REPOSITORY_OWNER": "Some-Owner", "GITHUB_RUN_ID": "77",
+            "GITHUB_ACTOR": "somebody", "INSPECTED": DIGEST, **environment,
+        }  # fmt: skip
+        path = write(tmp_path, "script.sh", text)
+        done = subprocess.run(
+            ["bash", "--noprofile", "--norc", "-eo", "pipefail", path],
+            cwd=work, env=environ, capture_output=True, check=False, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        read = {name: path.read_text() if path.exists() else "" for name, path in files.items()}
+        outputs = dict(line.split("=", 1) for line in read["GITHUB_OUTPUT"].splitlines())
+        return Ran(done.returncode, read["ASKED"].splitlines(), outputs, read["GITHUB_STEP_SUMMARY"])
+
+    return run
+
+
+def record(tmp_path: Path, folder: str) -> None:
+    write(tmp_path / "work", f"{folder}/image-release.json", json.dumps({"manifest_digest": DIGEST}))
+
+
+@pytest.mark.parametrize("code", [2, 4, 5], ids=["bad input", "FAIL", "INCOMPLETE"])
+def test_a_release_that_does_not_pass_ends_red_is_shown_and_is_not_attested(bash: Any, code: int) -> None:
+    ran = bash(script("release", "gate", "nox -s gate"), CHANNEL="release", COMMIT="c", NOX_CODE_gate=str(code))
+    assert ran.code == code
+    assert len(ran.asked) == 1
+    assert "--attest" not in ran.asked[0]
+    assert ran.summary == "the verdict\n"
+
+
+def test_a_release_that_passes_is_attested_at_the_moment_of_its_verdict(bash: Any, tmp_path: Path) -> None:
+    (tmp_path / "work/before").mkdir()
+    ran = bash(script("release", "gate", "nox -s gate"), CHANNEL="release", COMMIT="c")
+    assert ran.code == 0
+    judged, attested = (line.split() for line in ran.asked)
+    assert attested[-2:] == ["--attest", "verdict/gate.intoto.json"]
+    assert judged[: len(attested) - 2] == attested[:-2]
+    assert attested[-4:-2] == ["--before", "before"]
+
+
+@pytest.mark.parametrize("code", [0, 4, 5])
+def test_a_pull_request_ends_as_the_gate_does(bash: Any, code: int) -> None:
+    ran = bash(script("pull-request", "check", "nox -s gate"), NOX_CODE_gate=str(code))
+    assert (ran.code, ran.summary) == (code, "the verdict\n")
+
+
+@pytest.mark.parametrize(("code", "ends"), [(0, 0), (4, 0), (5, 0), (2, 2), (3, 3)])
+def test_a_bump_is_shown_whatever_the_gate_says_of_it_unless_the_gate_could_not_judge(
+    bash: Any, code: int, ends: int
+) -> None:
+    ran = bash(script("bump", "bump", "nox -s gate"), NOX_CODE_gate=str(code), NOX_CODE_check="4")
+    assert ran.code == ends
+    assert ran.outputs == ({"code": str(code)} if ends == 0 else {})
+
+
+@pytest.mark.parametrize("code", [0, 4, 5])
+def test_the_bump_ends_as_the_gate_did(bash: Any, code: int) -> None:
+    assert bash(script("bump", "bump", 'exit "$CODE"').splitlines()[-1], CODE=str(code)).code == code
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [("none", []), ("--drop-cubin --with-companions", ["--drop-cubin", "--with-companions"])],
+    ids=["none", "two"],
+)
+def test_a_version_is_one_word_whatever_is_typed(bash: Any, flags: str, words: list[str]) -> None:
+    ran = bash(script("bump", "bump", "nox -s bump"), VERSION="0.7.4; touch owned $(touch owned)", FLAGS=flags)
+    assert ran.asked == [" ".join(["nox -s bump -- 0.7.4; touch owned $(touch owned)", *words])]
+    assert ran.code == 0
+
+
+def test_an_image_is_pushed_under_a_name_of_this_run(bash: Any) -> None:
+    ran = bash(script("release", "image", "nox -s image"), TARGET="release", PLATFORM="linux/amd64")
+    name = "ghcr.io/some-owner/flashinfer-release:staging-77"
+    assert ran.asked == [f"nox -s image -- release --platform linux/amd64 --set release.tags={name} --push"]
+
+
+@pytest.mark.parametrize("job", ["smoke", "gsm8k"])
+def test_the_image_is_taken_by_the_digest_in_its_record(bash: Any, tmp_path: Path, job: str) -> None:
+    record(tmp_path, "proved")
+    ran = bash(script("release", job, "docker pull"), TARGET="release", TOKEN="t")
+    assert ran.outputs == {"name": f"ghcr.io/some-owner/flashinfer-release@{DIGEST}"}
+    assert ran.asked[-1] == f"docker pull --quiet ghcr.io/some-owner/flashinfer-release@{DIGEST}"
+
+
+@pytest.mark.parametrize("job", ["smoke", "gsm8k"])
+def test_without_a_record_no_image_is_taken(bash: Any, job: str) -> None:
+    ran = bash(script("release", job, "docker pull"), TARGET="release", TOKEN="t")
+    assert (ran.code == 0, ran.asked, ran.outputs) == (False, [], {})
+
+
+def test_an_evaluation_is_compared_where_the_release_before_has_a_record(bash: Any, tmp_path: Path) -> None:
+    text = script("release", "gsm8k", "nox -s gsm8k")
+    wanted = {"CONFIG": "a.yaml", "IMAGE": "i", "BASELINE": "before/gsm8k-a.json"}
+    assert bash(text, **wanted).asked[-1] == "nox -s gsm8k -- a.yaml --image i --restarts 1"
+    write(tmp_path / "work", "before/gsm8k-a.json", "{}")
+    assert bash(text, **wanted).asked[-1].endswith("--restarts 1 --baseline before/gsm8k-a.json")
+
+
+@pytest.mark.parametrize("code", [0, 4])
+def test_nothing_is_published_of_an_image_that_the_attestation_is_not_about(
+    bash: Any, tmp_path: Path, code: int
+) -> None:
+    record(tmp_path, "evidence")
+    text = script("release", "publish", "verify-attestation")
+    ran = bash(text, CHANNEL="release", TARGET="release", NOX_CODE_verify_attestation=str(code))
+    assert ran.code == code
+    assert f"--subject {DIGEST}" in ran.asked[0]
+    assert ran.outputs.get("digest") == (DIGEST if code == 0 else None)
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_a_published_name_that_is_another_image_ends_red(bash: Any, *, same: bool) -> None:
+    text = script("release", "publish", "imagetools create")
+    ran = bash(text, NAME="n", TAG="t", DIGEST=DIGEST, INSPECTED=DIGEST if same else "sha256:" + "0" * 64)
+    assert (ran.code == 0) == same
+    assert ran.asked[0] == f"docker buildx imagetools create --prefer-index=false --tag n:t n@{DIGEST}"
