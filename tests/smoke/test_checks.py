@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.smoke.samples import RELEASES, altered, judge, judged_for, row_for, seen_for
+from tooling.capabilities.facts import KnownFault
 from tooling.findings import Severity
 from tooling.smoke.checks import check_smoke, judge_smoke
 from tooling.smoke.judgement import Judgement
@@ -574,6 +575,18 @@ def test_a_symptom_without_its_fault_in_the_row_fails_and_says_what_it_looks_lik
         "it looks like flashinfer#3868, which is not among this release's known faults",
         "it looks like flashinfer#3436, which is not among this release's known faults",
     }
+
+
+def test_a_known_fault_of_which_nobody_knows_how_it_shows_explains_every_miss_of_its_operations() -> None:
+    fault = KnownFault(id="flashinfer#1", operations=("fp8_gemm",), effect="misses", how_to_see="look", link="")
+    row = replace(row_for("0.7.0.post1"), known_faults=(fault,))
+    requested = (SCENARIOS["one-rank"],)
+    seen = seen_for("0.7.0.post1", names=("one-rank",))
+    assert state(judge_smoke(seen, row, requested=requested), "flashinfer#1") == "not-looked-at"
+    missed = judge_smoke(altered(seen, *FIRST, "lookups", "64", "fp8_gemm", to=MISSED), row, requested=requested)
+    assert (missed.status, state(missed, "flashinfer#1")) == ("pass", "seen")
+    other = judge_smoke(altered(seen, *FIRST, "lookups", "64", "bf16_gemm", to=MISSED), row, requested=requested)
+    assert (other.status, other.reason) == ("fail", "MISSES")
 
 
 def test_lost_entries_are_the_expected_diagnosis_where_the_cache_is_forced_on() -> None:
