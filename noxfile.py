@@ -78,6 +78,13 @@ def cache(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def smoke(session: nox.Session) -> None:
+    """Prove on a GPU that gating is what the table says: `nox -s smoke -- --jit-cache DIR`."""
+    session.install("-r", "requirements/cuda.txt")
+    tooling(session, "smoke")
+
+
+@nox.session(default=False)
 def gsm8k(session: nox.Session) -> None:
     """Start a server and evaluate it: `nox -s gsm8k -- configs/gsm8k/CONFIG.yaml`."""
     tooling(session, "gsm8k")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tooling.commands.recording import PinnedTree, evidence_folder, load_pinned_tree, make_record, save_record
 from tooling.commands.report import Report
-from tooling.commands.smoke_running import NO_ARCH
+from tooling.commands.smoke_stage import NO_ARCH
 from tooling.commands.terminal import Terminal
 from tooling.edges import docker_engine, smoke_archive
 from tooling.edges.environment import load_environment
@@ -18,6 +18,7 @@ from tooling.edges.evidence_files import prepare_folder
 from tooling.edges.files.reading import check_root, load_bytes
 from tooling.edges.private_files import private_folder
 from tooling.edges.serving.signals import ending_politely
+from tooling.edges.smoke.launcher import find_launched
 from tooling.edges.smoke_container import Ended, FoundImage, RefusedError, SmokeContainer, look_up
 from tooling.errors import EdgeError, ExitCode, InputError, ToolingError
 from tooling.evidence import Record, Status, parse_record, seal
@@ -76,6 +77,12 @@ def run_in_image(args: argparse.Namespace, terminal: Terminal, inner: InnerRun) 
     args.root = check_root(args.root)
     if not is_image_name(args.image):
         raise InputError(f"--image {args.image!r}: no image can have that name", reason="BAD_ARGUMENTS")
+    if find_launched(load_environment()) is not None:
+        raise InputError(
+            "--image under torchrun: every rank would start a container of its own",
+            hint="without torchrun, the run in the container starts its ranks itself",
+            reason="BAD_ARGUMENTS",
+        )
     if inner.jit_cache is not None and inner.jit_cache.exists() and not inner.jit_cache.is_dir():
         raise InputError(f"--jit-cache {inner.jit_cache}: found a file, expected a folder", reason="BAD_ARGUMENTS")
     tree = load_pinned_tree(args.root, commit=args.commit)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +15,12 @@ from packaging.version import InvalidVersion, Version
 from tooling.capabilities.table import Row, Table, lookup
 from tooling.commands.recording import (
     REQUIREMENTS,
-    PinnedTree,
     evidence_folder,
     load_pinned_tree,
-    make_record,
-    save_record,
 )
 from tooling.commands.report import Report
 from tooling.commands.smoke_progress import open_showing
+from tooling.commands.smoke_stage import Stage
 from tooling.commands.terminal import Terminal
 from tooling.edges.capability_table import load_table
 from tooling.edges.environment import load_environment
@@ -32,81 +31,26 @@ from tooling.edges.private_files import private_folder
 from tooling.edges.serving.signals import ending_politely
 from tooling.edges.smoke.devices import check_gpus, choose_devices
 from tooling.edges.smoke.jit_cache import open_jit_cache
+from tooling.edges.smoke.launcher import Launched, find_launched, open_store, say_done
 from tooling.edges.smoke.machine import look_at_machine
 from tooling.edges.smoke.orchestrator import Conditions, Orchestrator
+from tooling.edges.smoke.serving_rank import serve
 from tooling.errors import EdgeError, ExitCode, InputError, ToolingError
-from tooling.evidence import Record, Status, parse_record, seal
+from tooling.evidence import Record, parse_record, seal
 from tooling.findings import Finding
 from tooling.pins.requirements import RequirementLine, parse_requirements
 from tooling.smoke.checks import judge_smoke
 from tooling.smoke.environment import Cleaned, clean
 from tooling.smoke.judgement import measurements
-from tooling.smoke.observations import INTERRUPTED, MachineSeen, ScenarioSeen, Seen
+from tooling.smoke.observations import INTERRUPTED, MachineSeen, ScenarioSeen
 from tooling.smoke.orders import Rehearsal
-from tooling.smoke.pinned import absent_companions, find_pinned
+from tooling.smoke.pinned import find_pinned
 from tooling.smoke.scenarios import Scenario
+from tooling.smoke.story import render_story
+from tooling.smoke.summary import render_summary
 from tooling.warmup.settings import Deadlines
 
-NO_ARCH = "none"
 MAIN = "flashinfer-python"
-
-
-@dataclass(slots=True, kw_only=True)
-class Stage:
-    """One smoke run under way: what the record is made from, whenever it has to be written."""
-
-    args: argparse.Namespace
-    terminal: Terminal
-    tree: PinnedTree
-    cleaned: Cleaned
-    pinned: Mapping[str, str]
-    requested: tuple[Scenario, ...]
-    machine: MachineSeen = field(default_factory=MachineSeen)
-    jit: Mapping[str, Any] = field(default_factory=dict)
-    so_far: tuple[ScenarioSeen, ...] = ()
-    began: float = field(default_factory=time.monotonic)
-
-    def seen(self, scenarios: Sequence[ScenarioSeen]) -> Seen:
-        return Seen(
-            machine=self.machine,
-            scenarios=tuple(scenarios),
-            pinned={name: version for name, version in self.pinned.items() if name not in self._absent},
-            bypasses=self.cleaned.bypasses,
-            overrides=self.cleaned.overrides,
-            jit=self.jit,
-            not_covered=tuple(f"{name} is pinned and not installed" for name in self._absent),
-            took_s=time.monotonic() - self.began,
-        )
-
-    def save(
-        self,
-        status: Status,
-        reason: str | None,
-        *,
-        findings: Sequence[Finding] = (),
-        body: Mapping[str, object] | None = None,
-    ) -> tuple[Record, Path]:
-        machine = self.machine
-        gpu = {"arch": machine.arch, "names": list(machine.gpus), "driver": machine.driver} if machine.gpus else None
-        record = make_record(
-            self.tree,
-            stage="smoke",
-            subject=machine.arch or NO_ARCH,
-            status=status,
-            reason=reason,
-            findings=findings,
-            measurements=self.seen(()).as_json() if body is None else body,
-            gpu=gpu,
-        )
-        return record, save_record(self.args, record)
-
-    def interrupted(self) -> None:
-        """Records what was seen until somebody broke it off."""
-        self.save("not-run", "INTERRUPTED", body=self.seen(self.so_far).as_json())
-
-    @property
-    def _absent(self) -> tuple[str, ...]:
-        return absent_companions(self.pinned, self.machine.packages)
 
 
 def run_here(
@@ -127,24 +71,55 @@ def run_here(
     pinned = find_pinned(tree.variables, _requirements(args.root))
     rows = load_table(table) if table else load_table()
     prepare_folder(evidence_folder(args))
-    several = tuple(replace(one, ranks=args.ranks) if one.ranks > 1 else one for one in requested)
+    environ = load_environment()
+    launched = find_launched(environ)
+    if launched is not None and launched.rank > 0:
+        return _serve(launched, clean(environ))
+    ranks = launched.ranks if launched else args.ranks
     stage = Stage(
         args=args,
         terminal=terminal,
         tree=tree,
-        cleaned=clean(load_environment()),
+        cleaned=clean(environ),
         pinned=pinned,
-        requested=several,
+        requested=tuple(replace(one, ranks=ranks) if one.ranks > 1 else one for one in requested),
+        launched=launched,
     )
+    with _leading(launched) as report:
+        report.append(_run(stage, rows, rehearsal, str(table) if table else ""))
+        return report[0]
+
+
+def _run(stage: Stage, rows: Table, rehearsal: Rehearsal | None, table: str) -> Report:
     try:
         with ending_politely():
             devices = _look(stage, rehearsal)
-            return _conduct(stage, rows, devices, {"rehearsal": rehearsal, "table": str(table) if table else ""})
+            return _conduct(stage, rows, devices, {"rehearsal": rehearsal, "table": table})
     except EdgeError as error:
         return _not_run(stage, error)
     except KeyboardInterrupt:
         stage.interrupted()
         raise
+
+
+def _serve(launched: Launched, cleaned: Cleaned) -> Report:
+    """What another rank than the first does: rank 0 records, and this one ends as it does."""
+    with ending_politely(), private_folder() as folder:
+        code = ExitCode(serve(launched, folder, cleaned.environ, sys.executable))
+    status = {ExitCode.OK: "pass", ExitCode.FINDINGS: "fail"}.get(code, "not-run")
+    return Report(command="smoke", status=status, exit_code=code, fields={"records": []})
+
+
+@contextmanager
+def _leading(launched: Launched | None) -> Iterator[list[Report]]:
+    """Lets the other ranks of a launcher's world end once this one has, whatever it ends with."""
+    reports: list[Report] = []
+    store = open_store(launched, hosts=True) if launched else None
+    try:
+        yield reports
+    finally:
+        if store is not None:
+            say_done(store, int(reports[0].exit_code if reports else ExitCode.WORLD))
 
 
 def explain(path: Path, terminal: Terminal) -> Report:
@@ -155,8 +130,6 @@ def explain(path: Path, terminal: Terminal) -> Report:
         raise InputError(f"{path}: cannot be read: {cause}", reason="UNREADABLE") from cause
     if record.stage != "smoke":
         raise InputError(f"{path}: a record of {record.stage}, not of smoke", reason="OTHER_STAGE")
-    from tooling.smoke.story import render_story  # noqa: PLC0415
-
     for line in render_story(record):
         terminal.say(line)
     return Report(
@@ -173,7 +146,7 @@ def _look(stage: Stage, rehearsal: Rehearsal | None) -> tuple[int, ...]:
     if rehearsal is not None:
         return ()
     check_gpus(found)
-    devices = choose_devices(args.device, found, ranks=_most_ranks(stage))
+    devices = choose_devices(args.device, found, ranks=_ranks_here(stage))
     stage.machine = _machine_seen(found, gpus=tuple(found["gpus"][number] for number in devices))
     return devices
 
@@ -183,7 +156,10 @@ def _machine_seen(found: Mapping[str, Any], *, gpus: tuple[str, ...]) -> Machine
     return MachineSeen(gpus=gpus, arch=found["arch"] if gpus else "", **simple)
 
 
-def _most_ranks(stage: Stage) -> int:
+def _ranks_here(stage: Stage) -> int:
+    """How many ranks of one run this host carries at most."""
+    if stage.launched is not None:
+        return stage.launched.local_ranks
     return max((scenario.ranks for scenario in stage.requested), default=1)
 
 
@@ -214,6 +190,7 @@ def _conduct(stage: Stage, rows: Table, devices: tuple[int, ...], conditions: Ma
                 gpus=devices,
                 row=row,
                 max_tokens=args.max_tokens,
+                launched=stage.launched,
                 deadlines=Deadlines(no_progress_s=args.no_progress_s, total_s=args.scenario_timeout_s),
                 **conditions,
             ),
@@ -236,6 +213,7 @@ def _finish(stage: Stage, requested: Sequence[Scenario], scenarios: Sequence[Sce
         judgement.status, judgement.reason, findings=judgement.findings, body=measurements(seen, judgement)
     )
     terminal = stage.terminal
+    terminal.say("\n".join(["", *render_summary(seen, judgement)]))
     terminal.say_findings(judgement.findings)
     colour = "green" if judgement.status == "pass" else "red"
     terminal.say(f"{terminal.paint(judgement.status, colour, 'bold')}: {path}")

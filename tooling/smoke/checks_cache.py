@@ -61,6 +61,11 @@ def _check_kept(case: Case, cold: RunSeen) -> Iterator[Finding]:
     if missing := _missing(case, kept_files(cold.files)):
         detail = f"the cache persists, and no {text(missing)} was written; there is {text(paths)}"
         yield case.finding("smoke-files", "NOT_KEPT", detail, run="cold")
+    for rank in cold.ranks:
+        written = rank.report["written"]
+        if written is not None and not written.get("done"):
+            detail = f"it could not write the cache: {written.get('reason')}: {written.get('detail')}"
+            yield case.finding("smoke-files", "NOT_KEPT", detail, run="cold", rank=rank.rank)
     file = str(cold.record.get("file") or "")
     if not any(file.endswith("/" + path) or f"/{path}".startswith(f"/{_tail(file, path)}/") for path in paths):
         detail = f"the warm-up's record names {file or 'no file'}, and below the cache root there is {text(paths)}"
@@ -116,6 +121,9 @@ def _check_left(case: Case, name: str, run: RunSeen) -> Iterator[Finding]:
         if gone:
             yield case.finding("smoke-files", "LEFT_FILES", f"{text(gone)} was removed", run=name)
         return
+    if not case.expected.persistent and run.record.get("file"):
+        detail = f"the cache is off here, and the warm-up's record names {run.record['file']}"
+        yield case.finding("smoke-files", "LEFT_FILES", detail, run=name)
     if touched := sorted({*kept_files(files), *gone}):
         kept = "a warm run has nothing to write" if case.expected.kept else "the cache is off here"
         yield case.finding("smoke-files", "LEFT_FILES", f"{kept}, and these changed: {text(touched)}", run=name)
@@ -171,6 +179,9 @@ def _check_warm(case: Case, cold: RunSeen, warm: RunSeen) -> Iterator[Finding]:
         loaded, anew = rank.report.get("loaded", 0), {name: count for name, count in tuned(rank).items() if count}
         if anew:
             detail = f"it tuned anew: {', '.join(f'{count} buckets of {name}' for name, count in sorted(anew.items()))}"
+            yield case.finding("smoke-warm", "WARM_MISSED", detail, run="warm", rank=rank.rank)
+        if (kind := rank.report["cache"].get("kind")) != "valid":
+            detail = f"it found the cache {kind or 'of an unknown kind'}, not valid"
             yield case.finding("smoke-warm", "WARM_MISSED", detail, run="warm", rank=rank.rank)
         if not loaded or loaded < disk:
             detail = f"it loaded {loaded} entries of {disk} on disk"

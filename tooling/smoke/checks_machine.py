@@ -16,6 +16,9 @@ MAIN = "flashinfer-python"
 OPTIONAL = ("flashinfer-cubin", "flashinfer-jit-cache")
 """Packages of compiled kernels: without them kernels are compiled or fetched, and their contents are not covered."""
 
+REQUIRED = (MAIN, "torch")
+"""Without these nothing runs. A companion that a run says it does not cover may be absent: not every GPU needs each."""
+
 API_FACTS = ("autotuner", "autotune_parameters", "config_files", "process_group_timing", "managed_store")
 """Facts of the row that the installed tuner itself can be asked for; all must have an answer."""
 
@@ -84,7 +87,7 @@ def _check_pins(seen: Seen) -> Iterator[Finding]:
     for name, pin in sorted(seen.pinned.items()):
         found = seen.machine.packages.get(name)
         if found is None:
-            if name not in OPTIONAL:
+            if name in REQUIRED or name not in (*OPTIONAL, *seen.not_covered):
                 yield _finding("smoke-pins", "PIN_SKEW", f"{name} is not installed; the pin is {pin}")
         elif not _same(found, pin):
             hint = f"install {name}=={pin}"

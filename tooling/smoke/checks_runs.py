@@ -143,6 +143,11 @@ def _check_skipping(case: Case, name: str, run: RunSeen) -> Iterator[Finding]:
     if sorted(run.record.get("skip_ops", ())) != sorted(case.left_out):
         detail = f"the warm-up's record skips {text(run.record.get('skip_ops'))}, expected {text(case.left_out)}"
         yield case.finding("smoke-skipping", "SKIP_OPS", detail, run=name)
+    source = "operator" if case.expected.scenario.skip in {"given", "empty"} else "model"
+    for key, said in (("skip_source", source), ("skip_passed", wanted is not None)):
+        if run.record.get(key) != said:
+            detail = f"the warm-up's record has {key} {run.record.get(key)}, expected {said}"
+            yield case.finding("smoke-skipping", "SKIP_OPS", detail, run=name)
 
 
 def _argument(passed: tuple[str, ...] | None) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from tooling.capabilities.gating import Gating, Strategy, World, gate
 from tooling.capabilities.table import Row
-from tooling.smoke.scenarios import SKIPPED, Scenario
+from tooling.smoke.scenarios import ORDINARY_BACKEND, SKIPPED, Scenario
 
 AUTOMATIC = frozenset({"fp4_gemm"})
 """What the warm-up skips of itself where the model carries a CuTe-DSL NVFP4 kernel."""
@@ -95,6 +95,18 @@ def expect(scenario: Scenario, row: Row | None) -> Expected:
         warm_hits=ours,
         laid_out=_fate(scenario, strategy, persistent=persistent),
     )
+
+
+def fit_scenario(scenario: Scenario, row: Row | None, *, ranks: int = 0) -> Scenario:
+    """The scenario in the world that it needs on that release: a file of ours is laid out where a strategy keeps one.
+
+    Beside FlashInfer's own store that is two ranks. A world of several ranks may have more of them (`ranks`) than were
+    asked for.
+    """
+    alone = gate(row.facts if row else None, World()).strategy
+    if scenario.layout != "none" and alone is Strategy.MANAGED and scenario.ranks == 1:
+        scenario = replace(scenario, ranks=2, backend=ORDINARY_BACKEND)
+    return replace(scenario, ranks=max(scenario.ranks, ranks)) if scenario.ranks > 1 else scenario
 
 
 def takes_skip_ops(row: Row | None) -> bool:

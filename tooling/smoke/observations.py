@@ -71,11 +71,15 @@ class FilesSeen:
     @staticmethod
     def from_json(body: Mapping[str, Any]) -> FilesSeen:
         read = body["read"]
-        return FilesSeen(
+        files = FilesSeen(
             before=tuple(FileSeen.from_json(one) for one in body["before"]),
             after=tuple(FileSeen.from_json(one) for one in body["after"]),
             read=None if read is None else tuple(read),
         )
+        for name in ("created", "changed", "removed"):
+            if list(getattr(files, name)) != body[name]:
+                raise ValueError(f"files.{name} is not what before and after come to")
+        return files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -307,7 +311,7 @@ class Seen:
 
     @staticmethod
     def from_json(body: Mapping[str, Any]) -> Seen:
-        """Raises KeyError, TypeError or AttributeError on another shape."""
+        """Raises KeyError, TypeError, ValueError or AttributeError on another shape."""
         return Seen(
             machine=MachineSeen.from_json(body["machine"]),
             scenarios=tuple(ScenarioSeen.from_json(one) for one in body["scenarios"]),

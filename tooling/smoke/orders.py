@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from tooling.capabilities.gating import Strategy
-from tooling.smoke.scenarios import ORDINARY_BACKEND, SKIPPED, Scenario
+from tooling.smoke.scenarios import SKIPPED, Scenario
 
 MAX_TOKENS = 64
 """Seven buckets: what the reference operations tune in 11 s on an H200."""
@@ -17,8 +16,6 @@ WHOLE = frozenset({"one-rank", "two-ranks", "force-persistent"})
 """Scenarios with every reference operation; keys collide only where bf16 and fp16 come out of one shape."""
 QUICK = ("fp8_cublas_bf16", "fp8_cublas_fp16")
 WITH_SKIPPED = ("bf16_cudnn_bf16", "fp8_cublas_bf16")
-FORCED = Strategy.LEADER_BROADCAST
-"""The strategy of the diagnosis: one file, written and read back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,13 +89,6 @@ def count_sizes(max_tokens: int) -> tuple[int, ...]:
     """Token counts at which look-ups are counted: between two buckets, and on one. Buckets are powers of two."""
     sizes = (3, max_tokens // 4, max_tokens * 3 // 8, max_tokens * 3 // 4, max_tokens)
     return tuple(sorted({size for size in sizes if size > 0}))
-
-
-def fit_layout(scenario: Scenario, single: Strategy) -> Scenario:
-    """The scenario in a world whose strategy keeps a file of ours: beside FlashInfer's own store, that is two ranks."""
-    if scenario.layout == "none" or single is not Strategy.MANAGED:
-        return scenario
-    return Scenario(name=scenario.name, about=scenario.about, ranks=2, backend=ORDINARY_BACKEND, layout=scenario.layout)
 
 
 def scenario_environment(scenario: Scenario) -> dict[str, str]:

@@ -12,7 +12,8 @@ from tooling.smoke.checks_cache import check_cache, ratio
 from tooling.smoke.checks_machine import installed_release, is_covered
 from tooling.smoke.checks_numbers import check_numbers
 from tooling.smoke.checks_runs import check_runs
-from tooling.smoke.expectations import expect
+from tooling.smoke.consistency import contradictions
+from tooling.smoke.expectations import expect, fit_scenario
 from tooling.smoke.faults import check_symptoms, check_table, judge_faults, known_traces
 from tooling.smoke.judgement import Judgement, ScenarioJudged, ScenarioStatus, worst_first
 from tooling.smoke.observations import INTERRUPTED, Seen
@@ -24,7 +25,8 @@ NOT_RUN = ("INTERRUPTED", "NO_GPU", "NO_SCENARIO", "NOT_RUN", "MISSING_SCENARIO"
 WEIGHTS = {
     reason: weight
     for weight, reason in enumerate((
-        "INTERRUPTED", "NO_GPU", "NO_FLASHINFER", "NO_ROW", "WRONG_ROW", "PIN_SKEW", "UNPINNED", "API_DIFFERS",
+        "INTERRUPTED", "NO_GPU", "CORRUPT", "NO_FLASHINFER", "NO_ROW", "WRONG_ROW", "PIN_SKEW", "UNPINNED",
+        "API_DIFFERS", "OTHER_MACHINE",
         "DIED", "WARMUP_FAILED", "HUNG", "GAVE_UP", "NOT_STARTED", "STICKY_CUDA_ERROR", "OUT_OF_MEMORY",
         "WRONG_STRATEGY", "ROUND_TRIP_LOSS", "RANKS_DIFFER", "MISSES", "NOT_FINITE", "WRONG_NUMBERS",
     ))
@@ -34,10 +36,11 @@ WEIGHTS = {
 
 def judge(seen: Seen, row: Row | None, requested: Sequence[Scenario], machine: Sequence[Finding]) -> Judgement:
     """The judgement from what was seen and the findings on the machine."""
+    requested = [fit_scenario(scenario, row, ranks=_ranks_seen(seen, scenario)) for scenario in requested]
     cases = {
         scenario.name: Case(expected=expect(scenario, row), seen=there)
         for scenario in requested
-        if (there := seen.scenario(scenario.name)) is not None
+        if (there := seen.scenario(scenario.name)) is not None and not contradictions(there)
     }
     judged = tuple(_judge_scenario(scenario, cases.get(scenario.name), seen, row) for scenario in requested)
     faults = judge_faults(tuple(cases.values()), row)
@@ -46,6 +49,11 @@ def judge(seen: Seen, row: Row | None, requested: Sequence[Scenario], machine: S
     findings = worst_first(found, WEIGHTS)
     status, reason = _outcome(findings)
     return Judgement(status=status, reason=reason, scenarios=judged, faults=faults, findings=findings)
+
+
+def _ranks_seen(seen: Seen, scenario: Scenario) -> int:
+    found = seen.scenario(scenario.name)
+    return max((len(run.ranks) for run in (found.cold, found.warm) if run is not None), default=0) if found else 0
 
 
 def _outcome(findings: Sequence[Finding]) -> tuple[Literal["pass", "fail", "not-run"], str | None]:
@@ -90,6 +98,8 @@ def _judge_scenario(scenario: Scenario, case: Case | None, seen: Seen, row: Row 
 
 
 def _check_scenario(scenario: Scenario, case: Case | None, seen: Seen, row: Row | None) -> tuple[Finding, ...]:
+    if case is None and (there := seen.scenario(scenario.name)) is not None:
+        return tuple(_corrupt(f"{scenario.name}, {problem}") for problem in contradictions(there))
     if case is None:
         return (_not_run("MISSING_SCENARIO", f"{scenario.name} was asked for and is not in the record"),)
     if case.seen.not_run == INTERRUPTED:
@@ -122,6 +132,10 @@ def _status(findings: Sequence[Finding], *, known: bool) -> ScenarioStatus:
     if errors:
         return "nothing_to_tune" if errors == {"NOTHING_TO_TUNE"} else "not-run"
     return "known" if known else "pass"
+
+
+def _corrupt(detail: str) -> Finding:
+    return Finding(check="smoke-record", reason="CORRUPT", detail=detail, hint="run the smoke stage again")
 
 
 def _not_run(reason: str, detail: str) -> Finding:

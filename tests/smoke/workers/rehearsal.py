@@ -1,6 +1,6 @@
 """What a worker imports in a rehearsal: the real tuner on the CPU, nothing replaced but the timing of a kernel.
 
-`prepare` also brings about one fault: `{"fault": {"kind": "die", "rank": 1, "step": "tune", "temperature": "cold"}}`.
+`prepare` also brings about faults: `{"faults": [{"kind": "die", "rank": 1, "step": "tune", "scenario": "two-ranks"}]}`.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ def prepare(order: Order, channel: Channel) -> None:
 
     torch.set_num_threads(1)
     replace_timing(order.rank)
-    fault = order.rehearsal["options"].get("fault")
-    if fault and strikes(fault, order):
-        inject(fault, order, channel)
+    for fault in order.rehearsal["options"].get("faults", []):
+        if strikes(fault, order):
+            inject(fault, order, channel)
 
 
 def strikes(fault: dict[str, Any], order: Order) -> bool:

@@ -54,6 +54,15 @@ class Channel:
         self.step = step
         self._tell(step)
 
+    def repeat(self, step: str, profiles: int) -> None:
+        """Says what a worker elsewhere has said."""
+        self.profiles = profiles
+        self.at(step)
+
+    @property
+    def may_go(self) -> bool:
+        return self._go.is_set()
+
     def wait_for_go(self) -> None:
         self._go.wait()
 

@@ -63,7 +63,7 @@ def choose_devices(wanted: Sequence[int], machine: Mapping[str, Any], *, ranks: 
     chosen = tuple(dict.fromkeys(wanted)) or tuple(range(there))
     if ranks > max(len(chosen), 2):
         raise InputError(
-            f"--ranks {ranks}: a world larger than the {len(chosen)} GPU{'s' if len(chosen) != 1 else ''} to use",
+            f"{ranks} ranks: a world larger than the {len(chosen)} GPU{'s' if len(chosen) != 1 else ''} to use",
             hint="two ranks can share a GPU, more cannot",
             reason="WORLD_TOO_LARGE",
         )

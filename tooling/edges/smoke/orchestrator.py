@@ -5,26 +5,30 @@ The workers of the next run are started while the present one works: they import
 
 from __future__ import annotations
 
+import json
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from tooling.capabilities.gating import Strategy, World, gate
+from tooling.capabilities.gating import Strategy
 from tooling.capabilities.table import Row
+from tooling.edges.serving.ports import find_free_port
 from tooling.edges.smoke.cache_root import lay_out, list_files, place
+from tooling.edges.smoke.launcher import Launched
 from tooling.edges.smoke.process import Worker
-from tooling.edges.smoke.watching import Crew
+from tooling.edges.smoke.relay import WORLD
+from tooling.edges.smoke.watching import PEER_GRACE_S, Crew
+from tooling.smoke.expectations import expect, fit_scenario
 from tooling.smoke.observations import FilesSeen, RankSeen, RunSeen, ScenarioSeen
 from tooling.smoke.orders import (
-    FORCED,
     MAX_TOKENS,
     Order,
     Rehearsal,
     choose_workload,
     count_sizes,
-    fit_layout,
     scenario_environment,
 )
 from tooling.smoke.scenarios import Scenario
@@ -52,6 +56,9 @@ class Conditions:
     table: str = ""
     max_tokens: int = MAX_TOKENS
     deadlines: Deadlines = DEADLINES
+    peer_grace_s: float = PEER_GRACE_S
+    python: str = sys.executable
+    launched: Launched | None = None
     rehearsal: Rehearsal | None = None
 
 
@@ -85,7 +92,7 @@ class Orchestrator:
     def __init__(self, conditions: Conditions, scenarios: Sequence[Scenario], audience: Audience) -> None:
         self._conditions = conditions
         self._audience = audience
-        self.scenarios = tuple(self._fit(scenario) for scenario in scenarios)
+        self.scenarios = tuple(fit_scenario(scenario, conditions.row) for scenario in scenarios)
         self.seen: dict[str, ScenarioSeen] = {}
         self._kept: dict[int, dict[str, Any]] = {}
         self._spent: dict[str, float] = {}
@@ -112,10 +119,6 @@ class Orchestrator:
         """What was seen of every scenario; `not_run` says why those are missing that have no two runs."""
         found = [self.seen.get(one.name, ScenarioSeen(name=one.name)) for one in self.scenarios]
         return tuple(replace(one, not_run=not_run) if not_run and one.warm is None else one for one in found)
-
-    def _fit(self, scenario: Scenario) -> Scenario:
-        row = self._conditions.row
-        return fit_layout(scenario, _strategy(row, Scenario(name="", about=""))) if row else scenario
 
     def _is_worth_it(self, run: Run) -> bool:
         """A warm run after a cold one that did not end would show nothing."""
@@ -148,7 +151,8 @@ class Orchestrator:
         folder, cache = home / temperature, home / "cache"
         workload = choose_workload(scenario, conditions.max_tokens)
         rehearsal = conditions.rehearsal
-        several = scenario.ranks > 1 and len(conditions.gpus) >= scenario.ranks
+        launched = conditions.launched
+        several = scenario.ranks > 1 and len(conditions.gpus) >= (launched.local_ranks if launched else scenario.ranks)
         common = Order(
             scenario=scenario.name,
             temperature=temperature,
@@ -158,12 +162,12 @@ class Orchestrator:
             cache_root=str(cache),
             backend=scenario.backend,
             transport="nccl" if several else "gloo",
-            meeting=f"file://{folder / 'meeting'}" if scenario.ranks > 1 else "",
+            meeting=self._meeting(folder) if scenario.ranks > 1 else "",
             table=conditions.table,
             labels=rehearsal.labels if rehearsal else workload.labels,
             max_tokens=workload.max_tokens,
             count_at=count_sizes(workload.max_tokens),
-            forced=self._forced(scenario),
+            forced=str(expect(scenario, conditions.row).forced or ""),
             slow_kernel=scenario.skip == "automatic",
             total_s=conditions.deadlines.total_s,
             cache_off=scenario.cache_off,
@@ -186,16 +190,18 @@ class Orchestrator:
             TIMEOUT: str(conditions.deadlines.total_s),
             "FLASHINFER_WORKSPACE_BASE": str(conditions.jit),
         }
+        if launched is not None:
+            environ[WORLD] = json.dumps(asdict(launched))
         return Run(
             scenario=scenario, temperature=temperature, cache=cache, orders=orders, folder=folder, environ=environ
         )
 
-    def _forced(self, scenario: Scenario) -> str:
-        """Nothing to force where the rule keeps a cache anyway."""
-        row = self._conditions.row
-        if not scenario.forced or row is None or _persists(row, scenario):
-            return ""
-        return str(FORCED)
+    def _meeting(self, folder: Path) -> str:
+        """A file, which all ranks of a host see; a port of this host for ranks of others."""
+        launched = self._conditions.launched
+        if launched is None or launched.one_host:
+            return f"file://{folder / 'meeting'}"
+        return f"tcp://{launched.address}:{find_free_port()}"
 
     def _layer(self, scenario: Scenario, cache: Path) -> Callable[[], None]:
         def lay() -> None:
@@ -223,7 +229,7 @@ class Orchestrator:
             before = list_files(run.cache)
             self._next = self._start(following) if following else None
             started = time.monotonic()
-            ranks = crew.run(self._left(run), self._audience.working)
+            ranks = crew.run(self._left(run), self._audience.working, peer_grace_s=self._conditions.peer_grace_s)
             self._spent[run.scenario.name] = self._spent.get(run.scenario.name, 0.0) + time.monotonic() - started
         finally:
             crew.close()
@@ -240,7 +246,13 @@ class Orchestrator:
 
     def _start(self, run: Run) -> Crew:
         self._next_folder = run.folder
-        return Crew(run.orders, run.folder, run.environ)
+        return Crew(
+            run.orders,
+            run.folder,
+            run.environ,
+            python=self._conditions.python,
+            relayed=self._conditions.launched is not None,
+        )
 
     def _take(self, run: Run) -> Crew:
         """The crew that was started for that run ahead, or a new one; one for a run that is left out is ended."""
@@ -270,15 +282,3 @@ def _run_seen(ranks: tuple[RankSeen, ...], answers: list[dict[str, Any]], files:
         record=next((answer["record"] for answer in told if "record" in answer), {}),
         files=replace(files, read=tuple(sorted(opened)) if len(told) == len(ranks) else None),
     )
-
-
-def _strategy(row: Row, scenario: Scenario) -> Strategy:
-    return gate(row.facts, _world(scenario), deepep_synchronized=bool(row.deepep_synchronized)).strategy
-
-
-def _persists(row: Row, scenario: Scenario) -> bool:
-    return gate(row.facts, _world(scenario), deepep_synchronized=bool(row.deepep_synchronized)).persistent
-
-
-def _world(scenario: Scenario) -> World:
-    return World(ranks=scenario.ranks, backend=scenario.backend, cache_off=scenario.cache_off)

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -23,7 +22,9 @@ TAIL_BYTES = 4000
 class Worker:
     """One rank's process. `step` and `profiles` are what it said last; `heard` counts what it said."""
 
-    def __init__(self, order: Order, folder: Path, environ: Mapping[str, str], mark: str) -> None:
+    def __init__(
+        self, order: Order, folder: Path, environ: Mapping[str, str], mark: str, *, python: str, relayed: bool = False
+    ) -> None:
         self.order = order
         self.step, self.profiles, self.heard, self.ready = "not started", 0, 0, False
         self.killed = ""
@@ -32,7 +33,7 @@ class Worker:
         path.write_text(json.dumps(order.as_json()))
         self._log = Path(f"{path}.log")
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "tooling.edges.smoke.worker", str(path)],
+            [python, "-P", "-m", f"tooling.edges.smoke.{'relay' if relayed else 'worker'}", str(path)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -50,6 +51,10 @@ class Worker:
     @property
     def alive(self) -> bool:
         return self._process.poll() is None
+
+    @property
+    def exit_status(self) -> int | None:
+        return self._process.returncode
 
     def go(self) -> None:
         """Lets it work. A worker that is dead already does not hear it."""

@@ -29,21 +29,25 @@ Tell = Callable[[Sequence[Worker]], None]
 class Crew:
     """The workers of one run. `close` leaves no process of theirs alive, whatever happened."""
 
-    def __init__(self, orders: Sequence[Order], folder: Path, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self, orders: Sequence[Order], folder: Path, environ: Mapping[str, str], *, python: str, relayed: bool = False
+    ) -> None:
         self._mark = secrets.token_hex(8)
         self.workers: list[Worker] = []
         folder.mkdir(parents=True, exist_ok=True)
         try:
             for order in orders:
-                self.workers.append(Worker(order, folder, environ, self._mark))
+                self.workers.append(
+                    Worker(order, folder, environ, self._mark, python=python, relayed=relayed and order.rank > 0)
+                )
         except BaseException:
             self.close()
             raise
 
-    def run(self, deadlines: Deadlines, tell: Tell) -> tuple[RankSeen, ...]:
+    def run(self, deadlines: Deadlines, tell: Tell, *, peer_grace_s: float = PEER_GRACE_S) -> tuple[RankSeen, ...]:
         """Lets them go once all are ready, and waits until every one has ended or a deadline has passed."""
         try:
-            self._watch(deadlines, tell)
+            self._watch(deadlines, tell, peer_grace_s)
             for worker in self.workers:
                 worker.wait(EXIT_S)
         finally:
@@ -58,7 +62,7 @@ class Crew:
             worker.close()
         end_all(self._mark, None, grace_s=0.0)
 
-    def _watch(self, deadlines: Deadlines, tell: Tell) -> None:
+    def _watch(self, deadlines: Deadlines, tell: Tell, peer_grace_s: float) -> None:
         now = time.monotonic()
         wait, gone, lost_since = Wait(began=now, moved=now, progress=-1), False, 0.0
         with selectors.DefaultSelector() as selector:
@@ -78,14 +82,14 @@ class Crew:
                     self._give_up(f"HUNG: {_late(looked, deadlines)}")
                     return
                 wait = looked
-                lost_since = self._mind_the_lost(lost_since)
+                lost_since = self._mind_the_lost(lost_since, peer_grace_s)
 
-    def _mind_the_lost(self, since: float) -> float:
+    def _mind_the_lost(self, since: float, grace_s: float) -> float:
         """Since when a rank is missing, 0 while none is; its peers are ended after a while."""
         lost = [worker for worker in self.workers if not worker.alive and not worker.answer()]
         if not lost:
             return 0.0
-        if since and time.monotonic() - since > PEER_GRACE_S:
+        if since and time.monotonic() - since > grace_s:
             names = ", ".join(f"rank {worker.rank} (last step: {worker.step})" for worker in lost)
             self._give_up(f"ended because {names} was gone")
         return since or time.monotonic()

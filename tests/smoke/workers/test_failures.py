@@ -1,0 +1,133 @@
+"""Ranks that die, hang, raise or leave half an answer: named with their last step, and the other scenarios still run."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.smoke.workers.conftest import LABELS, MODULE, environment, living, rehearse
+from tests.warmup.environments import ROOT, base_python, table_of
+from tooling.smoke.observations import RankSeen, ScenarioSeen
+from tooling.smoke.scenarios import ORDINARY_BACKEND, Scenario
+
+pytestmark = pytest.mark.online
+RELEASE = "0.6.13"
+
+
+def pair(name: str) -> Scenario:
+    return Scenario(name=name, about="a fault", ranks=2, backend=ORDINARY_BACKEND)
+
+
+FAULTS: dict[str, dict[str, Any]] = {
+    "dies-importing": {"kind": "die", "rank": 1, "step": "ready"},
+    "dies-joining": {"kind": "die", "rank": 0, "step": "join"},
+    "dies-tuning": {"kind": "die", "rank": 0, "step": "tune"},
+    "dies-waiting": {"kind": "die", "rank": 1, "step": "waits at barrier"},
+    "dies-looking-up": {"kind": "die", "rank": 1, "step": "look up at 16"},
+    "hangs-tuning": {"kind": "hang", "rank": 1, "step": "verify"},
+    "raises-checking": {"kind": "raise", "rank": 0, "step": "check 1"},
+    "corrupts-its-answer": {"kind": "corrupt", "rank": 0, "step": "errors"},
+}
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, ScenarioSeen]]:
+    """Every fault in a scenario of its own, in one smoke run, with a sound scenario at the end."""
+    home = tmp_path_factory.mktemp("failures")
+    faults = [{**fault, "scenario": name} for name, fault in FAULTS.items()]
+    scenarios = [*(pair(name) for name in FAULTS), Scenario(name="sound", about="nothing is wrong")]
+    yield rehearse(RELEASE, home, scenarios, no_progress_s=25.0, faults=faults)
+    assert living(home) == []
+
+
+def cold(seen: dict[str, ScenarioSeen], name: str) -> tuple[RankSeen, RankSeen]:
+    found = seen[name].cold
+    assert found is not None
+    first, second = found.ranks
+    return first, second
+
+
+@pytest.mark.parametrize("name", [name for name, fault in FAULTS.items() if fault["kind"] == "die"])
+def test_a_rank_that_dies_is_named_with_its_last_step(seen: dict[str, ScenarioSeen], name: str) -> None:
+    fault = FAULTS[name]
+    dead = cold(seen, name)[fault["rank"]]
+    assert (dead.end, dead.step) == ("died", fault["step"])
+    assert "SIGKILL" in dead.why
+    assert seen[name].warm is None
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_no_rank_beside_a_failed_one_counts_as_evidence(seen: dict[str, ScenarioSeen], name: str) -> None:
+    found = seen[name].cold
+    assert found is not None
+    assert not found.ended
+
+
+def test_a_hang_is_killed_and_each_rank_tells_where_it_was(seen: dict[str, ScenarioSeen]) -> None:
+    waiting, stuck = cold(seen, "hangs-tuning")
+    assert (stuck.end, stuck.step) == ("hung", "verify")
+    assert "no rank made progress for 25 s" in stuck.why
+    assert waiting.end in {"hung", "error"}
+
+
+def test_a_rank_that_raises_says_what(seen: dict[str, ScenarioSeen]) -> None:
+    broken, _ = cold(seen, "raises-checking")
+    assert broken.end == "error"
+    assert broken.why == "RuntimeError: this rank is broken on purpose"
+    assert "broken on purpose" in broken.log_tail
+
+
+def test_half_an_answer_is_none(seen: dict[str, ScenarioSeen]) -> None:
+    broken, _ = cold(seen, "corrupts-its-answer")
+    assert broken.end == "died"
+    assert "its answer cannot be read" in broken.why
+    assert broken.report == {}
+
+
+def test_the_other_scenarios_still_run(seen: dict[str, ScenarioSeen]) -> None:
+    sound = seen["sound"]
+    assert sound.cold is not None
+    assert sound.warm is not None
+    assert (sound.cold.ended, sound.warm.ended) == (True, True)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_an_end_from_outside_leaves_no_process_and_no_old_pass(tmp_path: Path, number: signal.Signals) -> None:
+    """Killed outright, the record says that the run is unfinished; else that somebody interrupted it."""
+    evidence = tmp_path / "evidence"
+    given = {
+        "table": str(table_of(RELEASE)),
+        "rehearsal": {"module": MODULE, "labels": LABELS, "options": {"faults": [{"kind": "hang", "step": "tune"}]}},
+    }
+    words = ["--evidence", str(evidence), "--scenario", "one-rank", "two-ranks"]
+    process = subprocess.Popen(
+        [str(base_python()), "-m", "tests.smoke.workers.drive", json.dumps(given), *words],
+        env={**environment(RELEASE, tmp_path), "TMPDIR": str(tmp_path)},
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    _wait_for(lambda: any("smoke.worker" in line for line in living(tmp_path)))
+    time.sleep(1.0)
+    os.kill(process.pid, number)
+    process.wait(timeout=60)
+    _wait_for(lambda: living(tmp_path) == [])
+    record = json.loads((evidence / "smoke-none.json").read_text())
+    reason = "UNFINISHED" if number is signal.SIGKILL else "INTERRUPTED"
+    assert (record["status"], record["reason"]) == ("not-run", reason)
+
+
+def _wait_for(condition: Any) -> None:
+    deadline = time.monotonic() + 90
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.2)

@@ -1,0 +1,120 @@
+"""Whether observations are whole and agree with themselves: without that, nothing can be judged of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tooling.smoke.case import OUTSIDE
+from tooling.smoke.observations import RankSeen, RunSeen, ScenarioSeen
+
+COUNTED = ("calls", "lookups", "hits", "misses", "fell_back", "skipped", "tuned")
+
+REPORT: Mapping[str, type | tuple[type, ...]] = {
+    "rank": int, "cache": dict, "loaded": int, "tuned": int, "hits": int, "passes": dict, "round_trip": dict,
+    "written": (dict, type(None)),
+}  # fmt: skip
+ROUND_TRIP: Mapping[str, type | tuple[type, ...]] = {
+    "memory": int, "disk": int, "lost": int, "lost_keys": list, "other_tactic": list,
+}  # fmt: skip
+RECORD: Mapping[str, type | tuple[type, ...]] = {
+    "strategy": str, "persistent": bool, "rule": int, "release": str, "arch": str, "file": (str, type(None)),
+    "warm": bool, "why_cold": str, "loaded": int, "tuned": int, "skip_ops": list,
+    "nothing_to_tune": bool, "difference": str,
+}  # fmt: skip
+"""Fields that the checks read, and their types, where a run ended."""
+
+
+def contradictions(scenario: ScenarioSeen) -> tuple[str, ...]:
+    """What is missing, of another type, or contradicts itself in the runs that ended, a sentence each."""
+    runs = (("cold", scenario.cold), ("warm", scenario.warm))
+    return tuple(f"{name} run: {one}" for name, run in runs if run is not None and run.ended for one in _in_run(run))
+
+
+def _in_run(run: RunSeen) -> Iterator[str]:
+    problems = [*_typed(run.record, RECORD, "record")]
+    numbers = [rank.rank for rank in run.ranks]
+    if numbers != list(range(len(numbers))):
+        problems.append(f"its ranks are numbered {numbers}")
+    if run.seconds is not None and run.seconds < 0:
+        problems.append(f"seconds is {run.seconds!r}")
+    for rank in run.ranks:
+        problems += [f"rank {rank.rank}: {one}" for one in _in_rank(rank)]
+    yield from problems
+    if not problems:
+        yield from _sums(run)
+
+
+def _in_rank(rank: RankSeen) -> Iterator[str]:
+    if rank.exit_status not in {0, None}:
+        yield f"it ended with exit status {rank.exit_status}, and is said to have ended well"
+    if rank.why:
+        yield f"it is said to have ended well, and why is {rank.why!r}"
+    problems = [*_typed(rank.report, REPORT, "report")]
+    if not problems:
+        problems += _typed(rank.report["round_trip"], ROUND_TRIP, "report.round_trip")
+        problems += _counted(rank.report["passes"], "report.passes", outside=OUTSIDE)
+    problems += _counted(rank.lookups, "lookups", outside=tuple(rank.lookups))
+    yield from problems
+    if problems:
+        return
+    if rank.report["rank"] != rank.rank:
+        yield f"its report is of rank {rank.report['rank']}"
+    for name in ("tuned", "hits"):
+        total = sum(one[name] for by_operation in rank.report["passes"].values() for one in by_operation.values())
+        if total != rank.report[name]:
+            yield f"report.{name} is {rank.report[name]}, and its passes come to {total}"
+
+
+def _sums(run: RunSeen) -> Iterator[str]:
+    tuned = sum(rank.report["tuned"] for rank in run.ranks)
+    loaded = max(rank.report["loaded"] for rank in run.ranks)
+    for name, total in (("tuned", tuned), ("loaded", loaded), ("nothing_to_tune", tuned + loaded == 0)):
+        if run.record[name] != total:
+            yield f"record.{name} is {run.record[name]}, and its ranks come to {total}"
+    for rank in run.ranks:
+        if rank.strategy and rank.strategy != run.record["strategy"]:
+            yield f"rank {rank.rank} names {rank.strategy} and the record {run.record['strategy']}"
+
+
+def _counted(places: Any, path: str, *, outside: tuple[str, ...]) -> Iterator[str]:
+    """Counts by place and operation: whole, not negative, and adding up; nothing is tuned outside of tuning mode."""
+    if not isinstance(places, Mapping):
+        yield f"{path} is {places!r}"
+        return
+    for place, by_operation in places.items():
+        if not isinstance(by_operation, Mapping):
+            yield f"{path}.{place} is {by_operation!r}"
+            continue
+        for operation, counts in by_operation.items():
+            for problem in _one_count(counts, tuning=place not in outside):
+                yield f"{path}.{place}.{operation}: {problem}"
+
+
+def _one_count(counts: Any, *, tuning: bool) -> Iterator[str]:
+    if not isinstance(counts, Mapping) or any(not _is_count(counts.get(name)) for name in COUNTED):
+        yield f"{counts!r} is no count"
+        return
+    if counts["lookups"] != counts["hits"] + counts["misses"]:
+        yield f"{counts['lookups']} look-ups, and {counts['hits']} hits and {counts['misses']} misses"
+    if counts["fell_back"] > counts["misses"] or counts["fell_back"] + counts["skipped"] > counts["calls"]:
+        yield f"{counts['calls']} calls, {counts['fell_back']} fell back and {counts['skipped']} were skipped"
+    if not tuning and counts["calls"] > counts["lookups"] + counts["skipped"]:
+        yield f"{counts['calls']} calls outside of tuning mode, and {counts['lookups']} look-ups"
+    if not tuning and counts["tuned"]:
+        yield f"{counts['tuned']} buckets tuned outside of tuning mode"
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _typed(value: Any, wanted: Mapping[str, type | tuple[type, ...]], path: str) -> Iterator[str]:
+    if not isinstance(value, Mapping):
+        yield f"{path} is {value!r}"
+        return
+    for name, kind in wanted.items():
+        found = value.get(name, ...)
+        exact = isinstance(found, kind) and (kind is bool or not isinstance(found, bool))
+        if found is ... or not exact:
+            yield f"{path} has no {name}" if found is ... else f"{path}.{name} is {found!r}"
