@@ -72,7 +72,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> Report:
 def _check(args: argparse.Namespace) -> None:
     for name, value, least, most in (
         ("--ranks", args.ranks, 2, 1024),
-        ("--max-tokens", args.max_tokens, 1, MOST_TOKENS),
+        ("--max-tokens", args.max_tokens, 4, MOST_TOKENS),
         ("--no-progress-s", args.no_progress_s, 1, 86_400),
         ("--scenario-timeout-s", args.scenario_timeout_s, 1, 86_400),
     ):

@@ -87,8 +87,9 @@ def choose_workload(scenario: Scenario, max_tokens: int) -> Workload:
 
 def count_sizes(max_tokens: int) -> tuple[int, ...]:
     """Token counts at which look-ups are counted: between two buckets, and on one. Buckets are powers of two."""
-    sizes = (3, max_tokens // 4, max_tokens * 3 // 8, max_tokens * 3 // 4, max_tokens)
-    return tuple(sorted({size for size in sizes if size > 0}))
+    bucket = 1 << (max(max_tokens // 4, 1).bit_length() - 1)
+    sizes = (3, bucket, max_tokens * 3 // 8, max_tokens * 3 // 4, max_tokens)
+    return tuple(sorted({size for size in sizes if 0 < size <= max_tokens}))
 
 
 def scenario_environment(scenario: Scenario) -> dict[str, str]:

@@ -45,6 +45,7 @@ def rehearse(
     *,
     table: Path | None = None,
     no_progress_s: float = 60.0,
+    ahead: bool = True,
     **options: Any,
 ) -> dict[str, ScenarioSeen]:
     """What was seen of each scenario."""
@@ -58,6 +59,7 @@ def rehearse(
         max_tokens=16,
         deadlines=Deadlines(no_progress_s=no_progress_s, total_s=200.0),
         peer_grace_s=2.0,
+        ahead=ahead,
         python=str(base_python()),
         rehearsal=Rehearsal(module=MODULE, labels=LABELS, options=options),
     )

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.online
 
 CHOSEN = {
     "0.6.12": ("one-rank", "foreign"),
-    "0.6.13": ("one-rank", "two-ranks", "deepep-v2", "skip-given", "skip-automatic", "truncated", "foreign"),
+    "0.6.13": ("one-rank", "two-ranks", "skip-given", "skip-automatic", "truncated", "foreign"),
     "0.7.0.post1": ("one-rank", "foreign"),
 }
 
@@ -58,7 +58,6 @@ def tuned(run: RunSeen) -> list[int]:
         ("0.6.12", "one-rank", "all_ranks", False),
         ("0.6.13", "one-rank", "leader_broadcast", True),
         ("0.6.13", "two-ranks", "leader_broadcast", True),
-        ("0.6.13", "deepep-v2", "all_ranks", False),
         ("0.7.0.post1", "one-rank", "managed", True),
     ],
 )

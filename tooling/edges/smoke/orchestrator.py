@@ -45,7 +45,8 @@ class Conditions:
     """What holds for all runs: where they work, with which environment and devices, and for how long at most.
 
     Runs leave their files below `folder`; `jit` is where kernels are compiled to. `gpus`: device numbers, () without
-    a GPU. `table`: a file with the row to use, "" for the shipped table. `rehearsal`: tests only.
+    a GPU. `table`: a file with the row to use, "" for the shipped table. `ahead`: the next run's workers
+    import while the present one works; where processors are few, that gains nothing. `rehearsal`: tests only.
     """
 
     folder: Path
@@ -58,6 +59,7 @@ class Conditions:
     deadlines: Deadlines = DEADLINES
     peer_grace_s: float = PEER_GRACE_S
     python: str = sys.executable
+    ahead: bool = True
     launched: Launched | None = None
     rehearsal: Rehearsal | None = None
 
@@ -227,7 +229,7 @@ class Orchestrator:
             if run.shown:
                 self._audience.begin(run.scenario.name, run.temperature)
             before = list_files(run.cache)
-            self._next = self._start(following) if following else None
+            self._next = self._start(following) if following and self._conditions.ahead else None
             started = time.monotonic()
             ranks = crew.run(self._left(run), self._audience.working, peer_grace_s=self._conditions.peer_grace_s)
             self._spent[run.scenario.name] = self._spent.get(run.scenario.name, 0.0) + time.monotonic() - started
