@@ -38,6 +38,8 @@ class Images:
 
     whole: str
     no_python: str
+    closed_python: str
+    other_machine: str
     no_packaging: str
     no_torch: str
     no_flashinfer: str
@@ -61,11 +63,14 @@ def client(gpu_engine: GpuEngine) -> Iterator[Any]:
 def images(client: Any) -> Images:
     python = make_python_image(client, "smoke-python")
     packaged = add_files(client, python, "smoke-packaged", packaging_files())
-    all_of = stand_ins()
+    all_of, empty = stand_ins(), _import_empty(client)
+    foreign = b"\x7fELF" + b"\0" * 100
     old = b"import sys\nsys.version_info = (3, 8, 10, 'final', 0)\n"
     return Images(
         whole=add_files(client, packaged, "smoke-whole", all_of),
-        no_python=_import_empty(client),
+        no_python=empty,
+        closed_python=add_files(client, empty, "smoke-closed", {"usr/bin/python3": b"\x7fELF"}, mode=0o644),
+        other_machine=add_files(client, empty, "smoke-other", {"usr/bin/python3": foreign, "bin/sh": foreign}),
         no_packaging=python,
         no_torch=packaged,
         no_flashinfer=add_files(client, packaged, "smoke-torch", {k: v for k, v in all_of.items() if "/torch" in k}),

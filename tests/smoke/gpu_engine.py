@@ -122,13 +122,13 @@ def make_python_image(client: Any, tag: str) -> str:
     return f"{tag}:1"
 
 
-def add_files(client: Any, base: str, tag: str, files: dict[str, bytes]) -> str:
+def add_files(client: Any, base: str, tag: str, files: dict[str, bytes], *, mode: int = 0o755) -> str:
     """An image that is the base with those files."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as archive:
         for name, data in files.items():
             member = tarfile.TarInfo(name)
-            member.size, member.mode = len(data), 0o755
+            member.size, member.mode = len(data), mode
             archive.addfile(member, io.BytesIO(data))
     container = client.containers.create(base, ["python3"], network_mode="none")
     try:

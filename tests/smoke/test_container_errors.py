@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from tooling.errors import ExitCode
-from tooling.smoke.container_errors import cut_message, lacks, read_cuda_message, read_death, read_engine_message
+from tooling.smoke.container_errors import (
+    cut_message,
+    lacks,
+    read_cuda_message,
+    read_death,
+    read_engine_message,
+    read_init_message,
+)
 
 HOOK = (
     "failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: "
@@ -196,6 +203,25 @@ def test_a_death_without_an_answer_is_told_with_the_last_line() -> None:
     assert "exit status 139" in crashed.sentence
     assert "it wrote nothing" in crashed.sentence
     assert [one.exit_code for one in (killed, hung, crashed)] == [3, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("log", "exit_status", "reason"),
+    [
+        ("[FATAL tini (7)] exec python3 failed: No such file or directory", 127, "IMAGE_LACKS_PYTHON"),
+        ("[FATAL tini (7)] exec python3 failed: Permission denied", 126, "IMAGE_LACKS_PYTHON"),
+        ("[FATAL tini (7)] exec python3 failed: Exec format error", 1, "IMAGE_OTHER_MACHINE"),
+        ("another init's words", 127, "IMAGE_LACKS_PYTHON"),
+        ("it says: [FATAL tini (7)] exec python3 failed: Exec format error", 1, None),
+        ("Traceback", 1, None),
+        ("", None, None),
+    ],
+)
+def test_a_program_that_did_not_begin_is_told_from_one_that_failed(
+    log: str, exit_status: int | None, reason: str | None
+) -> None:
+    cause = read_init_message(log, exit_status=exit_status)
+    assert (cause and cause.reason) == reason
 
 
 @pytest.mark.parametrize("what", ["python", "torch", "flashinfer", "packaging"])

@@ -169,6 +169,8 @@ def test_a_text_that_names_no_image_is_bad_input(smoke: Smoke) -> None:
     ("which", "reason"),
     [
         ("no_python", "IMAGE_LACKS_PYTHON"),
+        ("closed_python", "IMAGE_LACKS_PYTHON"),
+        ("other_machine", "IMAGE_OTHER_MACHINE"),
         ("no_packaging", "IMAGE_LACKS_PACKAGING"),
         ("no_torch", "IMAGE_LACKS_TORCH"),
         ("no_flashinfer", "IMAGE_LACKS_FLASHINFER"),
@@ -193,6 +195,12 @@ def test_a_jit_cache_goes_in_and_comes_out_with_times_and_modes(smoke: Smoke, im
     assert ((cache / "kernel.so").read_text(), (cache / "deep/new.so").read_text()) == ("changed", "new")
     assert (cache / "deep/new.so").stat().st_mtime > time.time() - 600
     assert os.access(cache / "kernel.so", os.X_OK)
+
+
+def test_a_jit_cache_that_is_a_file_is_bad_input(smoke: Smoke, images: Images, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = smoke("--image", images.whole, "--jit-cache", str(tmp_path / "file"))
+    assert (done.status, done.records) == (2, {})
 
 
 def test_an_evidence_folder_that_cannot_be_written_is_said_before_anything_starts(

@@ -58,6 +58,15 @@ def test_an_unknown_scenario_is_refused_before_an_engine_is_asked(smoke: Smoke, 
     assert (done.status, done.body["error"]["reason"], done.records) == (2, "UNKNOWN_SCENARIO", {})
 
 
+def test_an_image_under_torchrun_is_refused(smoke: Smoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2", "MASTER_PORT": "29500"}
+    for name, value in {**world, "MASTER_ADDR": "127.0.0.1"}.items():
+        monkeypatch.setenv(name, value)
+    done = smoke("--image", "some:1")
+    assert (done.status, done.body["error"]["reason"], done.records) == (2, "BAD_ARGUMENTS", {})
+    assert "torchrun" in done.body["error"]["message"]
+
+
 def test_a_network_without_an_image_is_refused(smoke: Smoke) -> None:
     done = smoke("--network", "bridge")
     assert (done.status, done.body["error"]["reason"], done.records) == (2, "BAD_ARGUMENTS", {})

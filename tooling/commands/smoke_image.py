@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
 from tooling.commands.recording import PinnedTree, evidence_folder, load_pinned_tree, make_record, save_record
 from tooling.commands.report import Report
@@ -17,14 +18,18 @@ from tooling.edges.evidence_files import prepare_folder
 from tooling.edges.files.reading import check_root, load_bytes
 from tooling.edges.private_files import private_folder
 from tooling.edges.serving.signals import ending_politely
+from tooling.edges.smoke.launcher import find_launched
 from tooling.edges.smoke_container import Ended, FoundImage, RefusedError, SmokeContainer, look_up
 from tooling.errors import EdgeError, ExitCode, InputError, ToolingError
 from tooling.evidence import Record, Status, parse_record, seal
 from tooling.findings import Finding
 from tooling.images.image_names import is_image_name
 from tooling.smoke import container_plan as plan
-from tooling.smoke.container_errors import Cause, lacks, read_cuda_message, read_death
+from tooling.smoke.container_errors import Cause, lacks, read_cuda_message, read_death, read_init_message
 from tooling.smoke.scenarios import Scenario
+
+if TYPE_CHECKING:
+    from docker import DockerClient
 
 NO_GPU = "NO_GPU"
 """The run's own word inside the container where CUDA shows it no device; the log may know why."""
@@ -72,6 +77,14 @@ def run_in_image(args: argparse.Namespace, terminal: Terminal, inner: InnerRun) 
     args.root = check_root(args.root)
     if not is_image_name(args.image):
         raise InputError(f"--image {args.image!r}: no image can have that name", reason="BAD_ARGUMENTS")
+    if find_launched(load_environment()) is not None:
+        raise InputError(
+            "--image under torchrun: every rank would start a container of its own",
+            hint="without torchrun, the run in the container starts its ranks itself",
+            reason="BAD_ARGUMENTS",
+        )
+    if inner.jit_cache is not None and inner.jit_cache.exists() and not inner.jit_cache.is_dir():
+        raise InputError(f"--jit-cache {inner.jit_cache}: found a file, expected a folder", reason="BAD_ARGUMENTS")
     tree = load_pinned_tree(args.root, commit=args.commit)
     prepare_folder(evidence_folder(args))
     stage = _Stage(args=args, terminal=terminal, tree=tree, inner=inner)
@@ -94,6 +107,8 @@ class _Stage:
     def run(self) -> Report:
         try:
             return self._conduct()
+        except RefusedError as refused:
+            return self._refuse(refused.cause)
         except EdgeError as error:
             return self._not_run(error, ExitCode.WORLD)
 
@@ -102,22 +117,22 @@ class _Stage:
             image = self._image = look_up(client, self._args.image)
             self._terminal.say(f"smoke in a container of {self._args.image} ({image.image_id[:19]})")
             for python in plan.PYTHONS:
-                command = plan.plan_command(
-                    python, self._inner.options, jit_image=None if self._inner.jit_cache is None else image.image_id
-                )
-                with SmokeContainer(
-                    client, image.image_id, command, network=self._inner.network, environ=load_environment()
-                ) as container:
-                    try:
-                        ended = self._follow(container)
-                    except RefusedError as refused:
-                        # Without its init a container is refused for what else would end it at once.
-                        if refused.reason != "IMAGE_LACKS_PYTHON":
-                            raise
-                        continue
-                if ended.exit_status != plan.NOT_FOUND or ended.stdout:
+                ended = self._try(client, image.image_id, python)
+                not_begun = None if ended.stdout else read_init_message(ended.log, exit_status=ended.exit_status)
+                if not_begun is None:
                     return self._conclude(ended)
+                if not_begun != lacks("python"):
+                    return self._refuse(not_begun)
         return self._refuse(lacks("python"))
+
+    def _try(self, client: DockerClient, image_id: str, python: str) -> Ended:
+        """The run under that Python, in a container of its own."""
+        jit_image = None if self._inner.jit_cache is None else image_id
+        command = plan.plan_command(python, self._inner.options, jit_image=jit_image)
+        with SmokeContainer(
+            client, image_id, command, network=self._inner.network, environ=load_environment()
+        ) as container:
+            return self._follow(container)
 
     def _follow(self, container: SmokeContainer) -> Ended:
         """Runs it; whatever comes in between, what it wrote is brought out before it is removed."""
@@ -139,7 +154,7 @@ class _Stage:
         if ended.exit_status is None:
             container.stop(plan.STOP_S)
         self._bring_out(container)
-        if jit is not None and ended.exit_status != plan.NOT_FOUND:
+        if jit is not None and ended.stdout:
             smoke_archive.unpack(container.take(plan.JIT), jit, keep=lambda _: True)
         return ended
 
@@ -193,14 +208,8 @@ class _Stage:
         if not self._records and answer.exit_code is not ExitCode.INPUT:
             error = answer.error or EdgeError("the run in the container left no record", reason="NO_EVIDENCE")
             return self._not_run(error, answer.exit_code if answer.error else ExitCode.WORLD)
-        return Report(
-            command="smoke",
-            status=answer.status,
-            exit_code=answer.exit_code,
-            findings=tuple(Finding.from_json(finding) for finding in answer.findings),
-            error=answer.error,
-            fields={**answer.fields, **self._sealed()},
-        )
+        findings = [Finding.from_json(finding) for finding in answer.findings]
+        return self._report(answer.status, answer.exit_code, findings, answer.error, fields=answer.fields)
 
     def _refuse(self, cause: Cause) -> Report:
         sentence = f"--image {self._args.image}: {cause.sentence}"
@@ -209,13 +218,11 @@ class _Stage:
         finding = Finding(check="smoke-image", detail=sentence, hint=cause.hint, reason=cause.reason)
         self._terminal.say_findings([finding])
         self.record("fail", cause.reason, [finding])
-        return Report(
-            command="smoke", status="fail", exit_code=cause.exit_code, findings=(finding,), fields=self._sealed()
-        )
+        return self._report("fail", cause.exit_code, [finding])
 
     def _not_run(self, error: ToolingError, exit_code: ExitCode) -> Report:
         self.record("not-run", error.reason)
-        return Report(command="smoke", status="not-run", exit_code=exit_code, error=error, fields=self._sealed())
+        return self._report("not-run", exit_code, error=error)
 
     def record(self, status: Status, reason: str, findings: Sequence[Finding] = ()) -> None:
         """What came out of the container stays, but nothing in it may pass; without any, a record of our own."""
@@ -237,8 +244,25 @@ class _Stage:
             )
         )
 
-    def _sealed(self) -> dict[str, object]:
-        return {"records": [seal(record) for record in self._records]}
+    def _report(
+        self,
+        status: str,
+        exit_code: ExitCode,
+        findings: Sequence[Finding] = (),
+        error: ToolingError | None = None,
+        *,
+        fields: Mapping[str, object] | None = None,
+    ) -> Report:
+        for record in self._records:
+            self._terminal.say(f"recorded in {evidence_folder(self._args) / record.file_name}")
+        return Report(
+            command="smoke",
+            status=status,
+            exit_code=exit_code,
+            findings=tuple(findings),
+            error=error,
+            fields={**(fields or {}), "records": [seal(record) for record in self._records]},
+        )
 
 
 def _is_evidence(name: PurePosixPath) -> bool:

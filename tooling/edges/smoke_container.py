@@ -124,7 +124,8 @@ class SmokeContainer:
 
     def run(self, say: Callable[[str], None], *, limit_s: float) -> Ended:
         """Starts it and says each line of its standard error at once, until it ends or the time is up."""
-        stream = self._client.api.attach(self._container.id, stdout=True, stderr=True, stream=True, demux=True)
+        with _still_there():
+            stream = self._client.api.attach(self._container.id, stdout=True, stderr=True, stream=True, demux=True)
         output = _Output(say)
         try:
             self._container.start()

@@ -9,6 +9,7 @@ from tooling.errors import ExitCode
 
 _LONGEST = 300
 _TOOLKIT = "install NVIDIA's container toolkit on the engine's machine, then start the engine again"
+_NOT_FOUND = 127
 _UPDATE = "update the driver of the engine's machine, or build the image for an older CUDA"
 
 
@@ -36,6 +37,13 @@ def read_engine_message(message: str) -> Cause:
             return cause
     said = cut_message(message)
     return Cause(reason="ENGINE_REFUSED", sentence=f"the engine does not start the container: {said}", hint="")
+
+
+def read_init_message(log: str, *, exit_status: int | None) -> Cause | None:
+    """Why the container's init could not begin its program; None if it could."""
+    if (found := _NOT_BEGUN.search(log)) is not None:
+        return _OTHER_MACHINE if "format" in found["why"] else lacks("python")
+    return lacks("python") if exit_status == _NOT_FOUND else None
 
 
 def read_cuda_message(log: str) -> Cause | None:
@@ -102,6 +110,7 @@ def cut_message(message: str) -> str:
 
 # Older releases of NVIDIA's library put spaces around the sign and end the line there.
 _UNSATISFIED = re.compile(r"unsatisfied condition: (?P<condition>(?:cuda|driver)\s*[<>=!]+\s*[\d.]+)", re.IGNORECASE)
+_NOT_BEGUN = re.compile(r"^\[FATAL tini \(\d+\)\] exec \S+ failed: (?P<why>.*)", re.MULTILINE)
 _TORCH_TOO_OLD = re.compile(r"NVIDIA driver on your system is too old \(found version (?P<version>\d+)\)")
 _CUDA_TOO_OLD = re.compile(
     r"CUDA driver version is insufficient for CUDA runtime version"

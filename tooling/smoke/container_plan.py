@@ -16,9 +16,6 @@ START = f"{SOURCE}/tooling/edges/smoke_start.py"
 PYTHONS = ("python3", "python")
 """The names under which an image's own Python is looked for, in this order."""
 
-NOT_FOUND = 127
-"""What the container's init gives when there is no program of that name."""
-
 START_S = 900.0
 """Beside the scenarios' own deadlines: the machine's look at itself, imports from a cold disk."""
 
