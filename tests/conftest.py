@@ -17,6 +17,7 @@ ASKED_FOR = {
     "online": "asks the real package index",
     "docker": "needs a Docker engine with buildx",
     "server": "starts a real model server",
+    "browser": "opens pages in Chromium (ci/browser.sh installs it)",
     "gpu": "needs a GPU",
 }
 

@@ -32,9 +32,10 @@ class Flip:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """Two runs over the same questions. `against` says what the run is compared with."""
+    """Two runs over the same questions. `against` says what the run is compared with, `source` where that is from."""
 
     against: str
+    source: str
     paired: int
     accuracy_before: float
     accuracy_after: float
@@ -116,7 +117,8 @@ def _pair(value: object, against: str) -> Pair | None:
         return None
     flips = [mapping(flip) for flip in _list(body.get("flips"))]
     return Pair(
-        against=f"{against} ({body['source']})" if body.get("source") else against,
+        against=against,
+        source=str(body.get("source") or ""),
         paired=int(paired),
         accuracy_before=before,
         accuracy_after=after,

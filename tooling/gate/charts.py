@@ -9,11 +9,16 @@ import math
 from collections.abc import Iterator, Sequence
 
 from tooling.gate.accuracy import Evaluation, Pair, Score
+from tooling.gate.escaping import cut
 from tooling.gate.html_elements import Html, element, join
 from tooling.gate.measured import StartUp, Times
 
-WIDEST = 58.0
+WIDEST = 55.0
 """Percent of the width that the longest bar takes; the rest is for its label."""
+WIDEST_FLIP = 26.0
+"""Percent to each side of the middle, with room for `1,319 gained`."""
+MAX_LABEL = 44
+"""Characters that fit beside nothing else at 400 pixels; the table has the whole."""
 _BAR, _GAP, _GROUP = 14, 4, 66
 
 
@@ -49,11 +54,7 @@ def accuracy_chart(score: Score, identity: str) -> Html:
     scale = _Scale(low, high if high > low else low + 0.05)
     height = 44 * len(shown) + 24
     parts = [*_fractions(scale, height - 20)]
-    if score.floor is not None:
-        parts.append(
-            element("line", x1=scale(score.floor), x2=scale(score.floor), y1=0, y2=height - 20, class_="floor")
-        )
-    parts += [_evaluation(one, 44 * number, scale) for number, one in enumerate(shown)]
+    parts += [_evaluation(one, 44 * number, scale, score.floor) for number, one in enumerate(shown)]
     described = "; ".join(f"{one.name}: {accuracy_words(one)}" for one in shown)
     floor = "" if score.floor is None else f" The stage fails below {score.floor:.3f}."
     return _figure(identity, f"Accuracy of {score.subject}", f"{described}.{floor}", height, parts)
@@ -63,9 +64,9 @@ def flips_chart(pairs: Sequence[Pair], identity: str) -> Html:
     """Questions lost to the left, gained to the right."""
     most = max((max(pair.lost, pair.gained) for pair in pairs), default=0) or 1
     height = 46 * len(pairs) + 4
-    parts: list[Html] = []
+    parts = [element("line", x1="50%", x2="50%", y1=18, y2=height, class_="axis")]
     for number, pair in enumerate(pairs):
-        top, lost, gained = 46 * number, 36 * pair.lost / most, 36 * pair.gained / most
+        top, lost, gained = 46 * number, WIDEST_FLIP * pair.lost / most, WIDEST_FLIP * pair.gained / most
         parts += [
             _text("50%", top + 13, f"against {pair.against}", anchor="middle", class_="name"),
             element("rect", x=f"{50 - lost:.2f}%", y=top + 20, width=f"{lost:.2f}%", height=_BAR, class_="bar lost"),
@@ -73,7 +74,6 @@ def flips_chart(pairs: Sequence[Pair], identity: str) -> Html:
             _text(f"{50 - lost:.2f}%", top + 31, f"{pair.lost} lost", anchor="end", dx=-6),
             _text(f"{50 + gained:.2f}%", top + 31, f"{pair.gained} gained", dx=6),
         ]
-    parts.append(element("line", x1="50%", x2="50%", y1=18, y2=height, class_="axis"))
     described = "; ".join(f"against {pair.against}: {pair.lost} lost, {pair.gained} gained" for pair in pairs)
     return _figure(identity, "Questions that flipped", f"{described}.", height, parts)
 
@@ -93,7 +93,7 @@ class _Scale:
         self.low, self.high = low, high
 
     def __call__(self, value: float) -> str:
-        return f"{3 + 94 * (value - self.low) / (self.high - self.low):.2f}%"
+        return f"{6 + 88 * (value - self.low) / (self.high - self.low):.2f}%"
 
 
 def _figure(identity: str, title: str, description: str, height: float, parts: Sequence[Html]) -> Html:
@@ -117,9 +117,11 @@ def _described(times: Times, *, before: bool) -> str:
 
 
 def _group(times: Times, top: float, longest: float) -> Html:
-    name = _text("0", top + 15, times.scenario, class_="name")
+    name = _text("0", top + 15, cut(times.scenario, MAX_LABEL), class_="name")
     if times.cold_s is None and times.warm_s is None:
-        return element("g", name, _text("0", top + 35, times.why_not or "not measured", class_="absent"))
+        return element(
+            "g", name, _text("0", top + 35, cut(times.why_not or "not measured", MAX_LABEL), class_="absent")
+        )
     cold = _bar(times.cold_s, times.cold_before_s, top + 22, longest, "cold")
     warm = _bar(times.warm_s, times.warm_before_s, top + 22 + _BAR + _GAP, longest, "warm")
     return element("g", name, cold, warm)
@@ -127,7 +129,7 @@ def _group(times: Times, top: float, longest: float) -> Html:
 
 def _bar(value: float | None, before: float | None, top: float, longest: float, kind: str) -> Html:
     length, mark = WIDEST * (value or 0) / longest, WIDEST * (before or 0) / longest
-    label = f"{kind} {seconds(value)}" + ("" if before is None else f", was {seconds(before)}")
+    label = seconds(value) + ("" if before is None else f", was {seconds(before)}")
     parts = [] if value is None else [
         element("rect", x="0", y=top, width=f"{max(length, 0.5):.2f}%", height=_BAR, rx=2, class_=f"bar {kind}")
     ]  # fmt: skip
@@ -157,11 +159,13 @@ def _fractions(scale: _Scale, bottom: float) -> Iterator[Html]:
         yield _text(place, bottom + 15, f"{count * step:.2f}", anchor="middle", class_="tick")
 
 
-def _evaluation(one: Evaluation, top: float, scale: _Scale) -> Html:
-    name = _text("3%", top + 14, f"{one.name}: {accuracy_words(one)}", class_="name")
+def _evaluation(one: Evaluation, top: float, scale: _Scale, floor: float | None) -> Html:
+    name = _text("0", top + 14, f"{cut(one.name, MAX_LABEL)}: {accuracy_words(one)}", class_="name long")
     kind = {"cold cache": "cold", "warm cache": "warm"}.get(one.name, "other")
     middle = top + 28
     parts = []
+    if floor is not None:  # beside the dot only: a line down the whole chart would run through the names
+        parts.append(element("line", x1=scale(floor), x2=scale(floor), y1=top + 19, y2=top + 38, class_="floor"))
     if one.low is not None and one.high is not None:
         parts.append(element("line", x1=scale(one.low), x2=scale(one.high), y1=middle, y2=middle, class_="interval"))
     dot = element("circle", cx=scale(one.accuracy or 0), cy=middle, r=5.5, class_=f"dot {kind}")

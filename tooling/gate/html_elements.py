@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TypeAlias
@@ -56,7 +57,7 @@ def badge(text: str, kind: str) -> Html:
 
 def link(text: str, address: str) -> Html:
     """A link, if the address is one that a page may lead to; else its text, so that nothing is lost."""
-    if not address.startswith("https://"):
+    if not re.fullmatch(r"https://\S+", address):
         return join(text, f" ({address})" if address else "")
     return element("a", text, href=address, rel="noreferrer noopener")
 

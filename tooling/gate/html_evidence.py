@@ -19,11 +19,13 @@ def requirements_section(verdict: Verdict) -> Section:
     """What the channel asks for, what does not hold first; then reasons that belong to no requirement."""
     order = [Outcome.FAIL, Outcome.INCOMPLETE, Outcome.PASS]
     listed = sorted(verdict.requirements, key=lambda item: order.index(item.outcome))
+    explained = any(item.reasons for item in listed)
+    heads = ("Requirement", "Outcome", *(("Why",) if explained else ()), "Record", "Age")
     rows = [
         (
             item.title,
             badge(str(item.outcome), str(item.outcome).lower()),
-            _reasons(item.reasons) if item.reasons else "",
+            *((_reasons(item.reasons) if item.reasons else "",) if explained else ()),
             code(told.record_words(item)) if item.file else told.record_words(item),
             element("span", told.render_age(item.file, verdict.as_of), class_="age"),
         )
@@ -35,7 +37,7 @@ def requirements_section(verdict: Verdict) -> Section:
         "requirements",
         "Requirements",
         element("p", f"{_capital(told.outcomes(verdict.requirements))}."),
-        table("What the channel requires", ("Requirement", "Outcome", "Why", "Record", "Age"), rows) if rows else None,
+        table("What the channel requires", heads, rows) if rows else None,
         [element("h3", "Beyond single requirements"), _reasons(loose)] if loose else None,
     )
     return "requirements", "Requirements", part

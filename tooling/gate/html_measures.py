@@ -104,7 +104,7 @@ def _other_gpu(one: StartUp) -> str:
 
 
 def _legend(one: StartUp) -> Html:
-    keys = [("cold", "cold: nothing tuned yet"), ("warm", "warm: the second start")]
+    keys = [("cold", "cold, above: nothing tuned yet"), ("warm", "warm, below: the second start")]
     keys += [("before", f"{one.release_before}, the release before")] if one.release_before else []
     return element(
         "ul",
@@ -149,9 +149,10 @@ def _pairs(score: Score, number: int) -> list[Html]:
 
 def _said(pair: Pair) -> str:
     test = "" if pair.p_value is None else f" (McNemar's exact test: p = {pair.p_value:.2g})"
+    source = f" ({pair.source})" if pair.source else ""
     return (
-        f"Against {pair.against}, accuracy went from {pair.accuracy_before:.3f} to {pair.accuracy_after:.3f} on "
-        f"{told.count(pair.paired, 'question')}: {pair.lost} lost, {pair.gained} gained{test}."
+        f"Against {pair.against}{source}, accuracy went from {pair.accuracy_before:.3f} to {pair.accuracy_after:.3f} "
+        f"on {told.count(pair.paired, 'question')}: {pair.lost} lost, {pair.gained} gained{test}."
     )
 
 

@@ -62,7 +62,8 @@ main > section { margin-top: 1.5rem; padding: 1.25rem 1.4rem 1.4rem; border: 1px
   background: var(--card); }
 main pre { background: var(--code); border-color: transparent; }
 .badge { display: inline-block; padding: .05rem .55rem; border-radius: 1rem; font-size: .8rem; font-weight: 650;
-  white-space: nowrap; color: var(--tone); background: var(--soft); }
+  max-width: 100%; white-space: nowrap; overflow: hidden; text-overflow: ellipsis; vertical-align: bottom;
+  color: var(--tone); background: var(--soft); }
 .error, .breaks { --tone: var(--fail); --soft: var(--fail-soft); }
 .warning { --tone: var(--open); --soft: var(--open-soft); }
 .gains { --tone: var(--pass); --soft: var(--pass-soft); }
@@ -99,7 +100,7 @@ summary { cursor: pointer; color: var(--link); padding: .2rem 0; }
 .record[open] > summary::before { content: "\\2212"; }
 .record > summary .name { color: var(--ink); font-weight: 600; min-width: min(14rem, 60%); }
 .digest { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, "Liberation Mono", monospace; font-size: .85em; }
-dl { display: grid; grid-template-columns: minmax(5.5rem, max-content) 1fr; gap: .2rem 1rem; margin: .3rem 0 1rem;
+dl { display: grid; grid-template-columns: fit-content(12rem) minmax(0, 1fr); gap: .2rem 1rem; margin: .3rem 0 1rem;
   font-size: .94rem; }
 dt { color: var(--quiet); }
 dd { margin: 0; }
@@ -114,6 +115,7 @@ dd { margin: 0; }
 .chart text { fill: var(--ink); font-size: 12px; font-variant-numeric: tabular-nums; }
 .chart .name { font-size: 13px; font-weight: 600; paint-order: stroke; stroke: var(--card); stroke-width: 5px;
   stroke-linejoin: round; }
+.chart .long { font-size: 11.5px; font-weight: 400; }
 .chart .tick, .chart .absent { fill: var(--quiet); }
 .chart .grid { stroke: var(--line); stroke-dasharray: 2 4; }
 .chart .axis { stroke: var(--quiet); }
@@ -121,13 +123,13 @@ dd { margin: 0; }
 .chart .lost { fill: var(--fail); } .chart .gained { fill: var(--pass); }
 .chart .before { stroke: var(--before); stroke-width: 3; }
 .chart .interval { stroke: var(--ink); stroke-width: 3; stroke-linecap: round; opacity: .55; }
-.chart .floor { stroke: var(--fail); stroke-width: 2; stroke-dasharray: 6 4; }
+.chart .floor { stroke: var(--fail); stroke-width: 2.5; stroke-dasharray: 4 2; }
 footer { margin-top: 2rem; color: var(--quiet); font-size: .92rem; }
 footer h2 { font-size: 1rem; color: var(--ink); }
 @media (max-width: 34rem) {
   main > section { padding: 1rem; }
   .first { padding: .9rem 1rem; }
-  dl { grid-template-columns: 1fr; gap: 0; }
+  dl { grid-template-columns: minmax(0, 1fr); gap: 0; }
   dd { margin-bottom: .4rem; }
 }
 @media print { html { background: none; } nav, .skip { display: none; } main > section { border: 0; padding: 0; } }

@@ -21,6 +21,9 @@ from tooling.gate.smoke_rules import check_smoke_record
 CLOCK_SKEW = timedelta(minutes=5)
 """How far two machines' clocks may differ before a record counts as from the future."""
 
+_OTHERS = {"FOREIGN", "NO_PINS", "STALE"}
+"""What such a record measured is not of this release."""
+
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _IMAGE_ID = re.compile(r"sha256:[0-9a-f]{64}")
 _WORD = re.compile(r"[A-Z][A-Z0-9_]*")
@@ -36,7 +39,7 @@ def judge_record(
     remarks = [*_form(record), *_status(record)]
     if record.status != "not-run":
         remarks += [*_identity(record, channel, candidate), *_times(record, channel, as_of), *_state(record, channel)]
-    if record.status == "pass":
+    if record.status == "pass" and not _OTHERS & {remark.word for remark in remarks}:
         remarks += _measured(record, channel, row, as_of)
     return tuple(remarks)
 

@@ -43,7 +43,8 @@ def render_markdown(verdict: Verdict, *, limit_bytes: int = MAX_BYTES) -> str:
 
 def escape(text: str) -> str:
     """The text on one line without anything that acts as Markdown or HTML, in cells of tables too."""
-    return _refer(one_line(text))
+    # A comment behind `@` keeps addresses of mail from becoming links, and is not copied.
+    return _refer(one_line(text)).replace("&#64;", "&#64;<!-- -->")
 
 
 def escape_prose(text: str) -> str:

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from tooling.findings import Severity
-from tooling.gate import told
-from tooling.gate.escaping import one_line
+from tooling.gate import escaping, told
 from tooling.gate.values import Outcome, Reason, Verdict
 
 MAX_ROWS = 40
@@ -42,28 +41,28 @@ def render_text(verdict: Verdict, paint: Paint) -> str:
 def _head(verdict: Verdict, paint: Paint) -> Iterator[str]:
     outcome = paint(str(verdict.outcome), STYLES[verdict.outcome], "bold")
     yield f"{outcome}: {told.HEADLINES[verdict.outcome]}"
-    version = one_line(verdict.flashinfer_version or "not told", MAX_TEXT)
-    about = [f"channel {one_line(verdict.channel, MAX_TEXT)}", f"FlashInfer {version}"]
+    version = _line(verdict.flashinfer_version or "not told", MAX_TEXT)
+    about = [f"channel {_line(verdict.channel, MAX_TEXT)}", f"FlashInfer {version}"]
     if verdict.commit:
-        about.append(f"commit {one_line(told.short(verdict.commit))}")
+        about.append(f"commit {_line(told.short(verdict.commit), MAX_TEXT)}")
     yield paint(", ".join([*about, f"as of {told.render_time(verdict.as_of)}"]), "dim")
 
 
 def _cause(reason: Reason, paint: Paint, *, label: str = "", indent: str = "") -> Iterator[str]:
-    word = paint(one_line(reason.word, MAX_TEXT), STYLES[reason.outcome], "bold")
-    yield f"{indent}{label}{word} {one_line(told.sentence(reason), MAX_TEXT)}"
+    word = paint(_line(reason.word, MAX_TEXT), STYLES[reason.outcome], "bold")
+    yield f"{indent}{label}{word} {_line(told.sentence(reason), MAX_TEXT)}"
     if reason.path:
-        yield f"{indent}    {paint('file:', 'blue')} {one_line(reason.path, MAX_TEXT)}"
+        yield f"{indent}    {paint('file:', 'blue')} {_line(reason.path, MAX_TEXT)}"
     if reason.command:
-        yield f"{indent}    {paint('run:', 'blue')} {one_line(reason.command, MAX_TEXT)}"
+        yield f"{indent}    {paint('run:', 'blue')} {_line(reason.command, MAX_TEXT)}"
     if reason.machine:
-        yield f"{indent}    {paint('on:', 'blue')} {one_line(reason.machine, MAX_TEXT)}"
+        yield f"{indent}    {paint('on:', 'blue')} {_line(reason.machine, MAX_TEXT)}"
 
 
 def _requirements(verdict: Verdict, paint: Paint) -> Iterator[str]:
     yield f"{told.outcomes(verdict.requirements)}"
     rows = [
-        (item.outcome, one_line(item.title, 60), one_line(told.record_words(item), 120),
+        (item.outcome, _line(item.title, 60), _line(told.record_words(item), 120),
          told.render_age(item.file, verdict.as_of))
         for item in verdict.requirements[:MAX_ROWS]
     ]  # fmt: skip
@@ -78,7 +77,7 @@ def _listed(heading: str, reasons: tuple[Reason, ...], paint: Paint) -> Iterator
     if reasons:
         yield heading
     for reason in reasons[:MAX_ROWS]:
-        yield from _cause(reason, paint, indent="  ")
+        yield from _cause(reason, paint, label="- ", indent="  ")
     yield from _more(len(reasons))
 
 
@@ -88,12 +87,12 @@ def _findings(verdict: Verdict, paint: Paint) -> Iterator[str]:
     if findings:
         yield f"{told.count(len(findings), 'finding')} in the records"
     for file, finding in findings[:MAX_ROWS]:
-        place = f"{one_line(finding.where, MAX_TEXT)}: " if finding.where else ""
+        place = f"{_line(finding.where, MAX_TEXT)}: " if finding.where else ""
         severity = paint(f"{finding.severity}:", _SEVERITY_STYLES[finding.severity], "bold")
-        source = paint(f"[{one_line(finding.check, 80)}, {one_line(file.path, 120)}]", "dim")
-        yield f"  {place}{severity} {one_line(finding.detail, MAX_TEXT)} {source}"
+        source = paint(f"[{_line(finding.check, 80)}, {_line(file.path, 120)}]", "dim")
+        yield f"  - {place}{severity} {_line(finding.detail, MAX_TEXT)} {source}"
         if finding.hint:
-            yield f"      {paint('hint:', 'blue')} {one_line(finding.hint, MAX_TEXT)}"
+            yield f"      {paint('hint:', 'blue')} {_line(finding.hint, MAX_TEXT)}"
     yield from _more(len(findings))
 
 
@@ -102,11 +101,19 @@ def _errands(verdict: Verdict, paint: Paint) -> Iterator[str]:
     if errands:
         yield "still to run"
     for errand in errands[:MAX_ROWS]:
-        where = f"  {paint(f'# {one_line(errand.machine, 120)}', 'dim')}" if errand.machine else ""
-        yield f"  {one_line(errand.command, MAX_TEXT)}{where}"
+        where = f"  {paint(f'# {_line(errand.machine, 120)}', 'dim')}" if errand.machine else ""
+        yield f"  $ {_line(errand.command, MAX_TEXT)}{where}"
     yield from _more(len(errands))
 
 
 def _more(number: int) -> Iterator[str]:
     if number > MAX_ROWS:
         yield f"  … and {number - MAX_ROWS:,} more: --json and --html list all"
+
+
+def _line(text: str, limit: int) -> str:
+    """One line of text from a record. A CI server that reads our output finds no command of its own in it.
+
+    No line of ours begins with such a text, since `::` is a command there; `##[` is one anywhere in a line.
+    """
+    return escaping.one_line(text, limit).replace("##[", "## [")

@@ -115,4 +115,4 @@ def outcomes(requirements: Iterable[Requirement]) -> str:
     met = sum(item.outcome is Outcome.PASS for item in listed)
     if not listed:
         return "nothing is required"
-    return f"{met} of {count(len(listed), 'requirement')} {'is' if met == 1 else 'are'} met"
+    return f"{met} of {count(len(listed), 'requirement')} {'is' if 1 in {met, len(listed)} else 'are'} met"

@@ -43,7 +43,9 @@ def kept_files(files: FilesSeen) -> tuple[str, ...]:
 
 
 def _check_before(case: Case, cold: RunSeen) -> Iterator[Finding]:
-    """The cold run starts from nothing, or from what the scenario lays out."""
+    """The cold run starts from nothing, or from what the scenario lays out, and uses no cache."""
+    if was_warm(cold):
+        yield case.finding("smoke-files", "NOT_FRESH", "it says that it used a cache", run="cold")
     there = [file.path for file in cold.files.before]
     if case.expected.scenario.layout == "none" and there:
         detail = f"the cache root was not fresh: {text(there)} lay there before"
@@ -166,6 +168,9 @@ def _check_between(case: Case, cold: RunSeen, warm: RunSeen) -> Iterator[Finding
     """The warm run starts from exactly what the cold one left."""
     if set(cold.files.after) != set(warm.files.before):
         detail = "the cache root is not as the cold run left it"
+        yield case.finding("smoke-files", "NOT_FRESH", detail, run="warm")
+    if cold.record["file"] != warm.record["file"]:
+        detail = f"it looked at {text(warm.record['file'])}, the cold run at {text(cold.record['file'])}"
         yield case.finding("smoke-files", "NOT_FRESH", detail, run="warm")
 
 

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, get_args
 
 from tooling.smoke.case import OUTSIDE
-from tooling.smoke.observations import RankSeen, RunSeen, ScenarioSeen
+from tooling.smoke.observations import End, RankSeen, RunSeen, ScenarioSeen, Seen
 
+RANK: Mapping[str, type | tuple[type, ...]] = {
+    "rank": int, "step": str, "why": str, "exit_status": (int, type(None)), "strategy": str, "report": dict,
+    "lookups": dict, "tactics_sha256": str, "passed": (list, type(None)), "jit_s": (int, float, type(None)),
+    "errors": list, "sticky_error": str, "log_tail": str,
+}  # fmt: skip
+ERROR: Mapping[str, type | tuple[type, ...]] = {
+    "label": str, "operation": str, "largest": (int, float, type(None)), "finite": bool, "out": str, "sha256": str,
+}  # fmt: skip
 COUNTED = ("calls", "lookups", "hits", "misses", "fell_back", "skipped", "tuned")
 
 REPORT: Mapping[str, type | tuple[type, ...]] = {
@@ -26,23 +34,42 @@ RECORD: Mapping[str, type | tuple[type, ...]] = {
 
 
 def contradictions(scenario: ScenarioSeen) -> tuple[str, ...]:
-    """What is missing, of another type, or contradicts itself in the runs that ended, a sentence each."""
+    """What is missing, of another type, or contradicts itself in the scenario's runs, a sentence each."""
     runs = (("cold", scenario.cold), ("warm", scenario.warm))
-    return tuple(f"{name} run: {one}" for name, run in runs if run is not None and run.ended for one in _in_run(run))
+    return tuple(f"{name} run: {one}" for name, run in runs if run is not None for one in _in_run(run))
+
+
+def machine_contradictions(seen: Seen) -> tuple[str, ...]:
+    """What is of another type among the versions that are compared."""
+    texts = {"machine.packages": seen.machine.packages, "pinned": seen.pinned, "bypasses": seen.bypasses}
+    found = [f"{path} is {value!r}" for path, value in texts.items() if not _is_texts(value)]
+    return (*found, *_typed(seen.machine.as_json(), {"gpus": list, "arch": str, "api": dict}, "machine"))
 
 
 def _in_run(run: RunSeen) -> Iterator[str]:
-    problems = [*_typed(run.record, RECORD, "record")]
+    problems = [f"rank {rank.rank}: {one}" for rank in run.ranks for one in _mistyped(rank)]
+    if run.seconds is not None and not _is_seconds(run.seconds):
+        problems.append(f"seconds is {run.seconds!r}")
+    if problems or not run.ended:
+        yield from problems
+        return
+    problems += _typed(run.record, RECORD, "record")
     numbers = [rank.rank for rank in run.ranks]
     if numbers != list(range(len(numbers))):
         problems.append(f"its ranks are numbered {numbers}")
-    if run.seconds is not None and run.seconds < 0:
-        problems.append(f"seconds is {run.seconds!r}")
     for rank in run.ranks:
         problems += [f"rank {rank.rank}: {one}" for one in _in_rank(rank)]
     yield from problems
     if not problems:
         yield from _sums(run)
+
+
+def _mistyped(rank: RankSeen) -> Iterator[str]:
+    yield from _typed(rank.as_json(), RANK, "it")
+    if rank.end not in get_args(End):
+        yield f"its end is {rank.end!r}"
+    for error in rank.errors:
+        yield from _typed(error.as_json(), ERROR, f"errors of {error.label}")
 
 
 def _in_rank(rank: RankSeen) -> Iterator[str]:
@@ -55,6 +82,7 @@ def _in_rank(rank: RankSeen) -> Iterator[str]:
         problems += _typed(rank.report["round_trip"], ROUND_TRIP, "report.round_trip")
         problems += _counted(rank.report["passes"], "report.passes", outside=OUTSIDE)
     problems += _counted(rank.lookups, "lookups", outside=tuple(rank.lookups))
+    problems += [f"lookups at {size!r}, which is no token count" for size in rank.lookups if not size.isdigit()]
     yield from problems
     if problems:
         return
@@ -103,6 +131,14 @@ def _one_count(counts: Any, *, tuning: bool) -> Iterator[str]:
         yield f"{counts['calls']} calls outside of tuning mode, and {counts['lookups']} look-ups"
     if not tuning and counts["tuned"]:
         yield f"{counts['tuned']} buckets tuned outside of tuning mode"
+
+
+def _is_seconds(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+
+
+def _is_texts(value: object) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(one, str | None) for one in value.values())
 
 
 def _is_count(value: object) -> bool:

@@ -1,0 +1,79 @@
+"""What renderers take out of records."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tests.gate.rendering import samples
+from tooling.gate.accuracy import scores
+from tooling.gate.measured import earlier, gating_rows, start_ups
+from tooling.gate.values import EvidenceFile, Outcome, Requirement, Verdict
+
+
+def smoke_file(body: object, *, folder: str = "evidence", **changes: Any) -> EvidenceFile:
+    return samples.evidence(samples.record("smoke", "sm90", measurements=body, **changes), folder=folder)
+
+
+def of(*taken: EvidenceFile, **changes: Any) -> Verdict:
+    return samples.verdict(Outcome.PASS, requirements=tuple(map(samples.met, taken)), files=taken, **changes)
+
+
+def test_two_starts_that_gate_differently_show_the_one_that_is_not_expected() -> None:
+    body: Any = samples.smoke("sm90")
+    body["scenarios"][0]["warm"]["record"].update(strategy="all_ranks", persistent=False)
+    seen = gating_rows(of(smoke_file(body)))[0].seen["sm90"]
+    assert (seen.strategy, seen.persistent, seen.agrees) == ("all_ranks", False, False)
+
+
+def test_without_a_row_nothing_is_said_to_agree() -> None:
+    rows = gating_rows(of(smoke_file(samples.smoke("sm90")), bump=None))
+    assert {row.expected for row in rows} == {None}
+    assert {seen.agrees for row in rows for seen in row.seen.values()} == {None}
+
+
+def test_each_scenario_is_expected_to_gate_as_in_its_own_world() -> None:
+    rules = {
+        row.scenario: row.expected and row.expected.rule for row in gating_rows(of(smoke_file(samples.smoke("sm90"))))
+    }
+    assert rules == {"one-rank": 7, "two-ranks": 7, "deepep-high-throughput": 4, "deepep-low-latency": 4, "deepep-v2": 4,
+                     "skip-given": 7, "skip-empty": 7, "skip-automatic": 7, "cache-off": 2, "truncated": 7, "foreign": 7}  # fmt: skip
+
+
+def test_an_unknown_scenario_stands_last_without_an_expectation() -> None:
+    body: Any = samples.smoke("sm90")
+    body["scenarios"].insert(0, {**body["scenarios"][0], "name": "invented"})
+    last = gating_rows(of(smoke_file(body)))[-1]
+    assert (last.scenario, last.expected, last.about) == ("invented", None, "")
+
+
+def test_the_newest_earlier_record_of_the_same_subject_is_compared_with() -> None:
+    old = smoke_file(samples.smoke("sm90", factor=3), folder="a", hours=900, flashinfer_version="0.6.10")
+    new = smoke_file(samples.smoke("sm90", factor=2), folder="b", hours=300, flashinfer_version="0.6.12")
+    verdict = of(smoke_file(samples.smoke("sm90")), earlier=(old, new))
+    assert earlier(verdict, "smoke", "sm90") is new
+    assert earlier(verdict, "smoke", "sm100") is None
+    (one,) = start_ups(verdict)
+    assert (one.release_before, one.times[0].cold_before_s) == ("0.6.12", 122.4)
+
+
+def test_records_that_were_not_taken_are_not_shown() -> None:
+    file = smoke_file(samples.smoke("sm90"))
+    verdict = replace(of(file), requirements=(Requirement(stage="smoke", subject="sm90", outcome=Outcome.INCOMPLETE),))
+    assert start_ups(verdict) == ()
+    assert gating_rows(verdict) == ()
+
+
+def test_a_record_that_stands_for_two_requirements_is_shown_once() -> None:
+    file = smoke_file(samples.smoke("sm90"))
+    assert len(start_ups(of(file, file))) == 1
+
+
+def test_an_earlier_evaluation_stands_behind_the_present_ones() -> None:
+    file = samples.evidence(samples.record("gsm8k", "qwen3-0.6b-vllm", measurements=samples.evaluation()))
+    (score,) = scores(of(file))
+    assert [(one.name, one.accuracy) for one in score.evaluations] == [
+        ("cold cache", 0.684), ("warm cache", 0.684), ("0.6.12, before", 0.689)]  # fmt: skip
+    assert (score.threshold, round(score.floor or 0, 3)) == (0.68, 0.65)
+    assert [(pair.against, pair.lost, pair.gained, len(pair.flips)) for pair in score.pairs] == [
+        ("the baseline", 21, 14, 35), ("the cold start", 1, 1, 2)]  # fmt: skip
