@@ -64,13 +64,14 @@ def flips_chart(pairs: Sequence[Pair], identity: str) -> Html:
     """Questions lost to the left, gained to the right."""
     most = max((max(pair.lost, pair.gained) for pair in pairs), default=0) or 1
     height = 46 * len(pairs) + 4
-    parts = [element("line", x1="50%", x2="50%", y1=18, y2=height, class_="axis")]
+    parts: list[Html] = []
     for number, pair in enumerate(pairs):
         top, lost, gained = 46 * number, WIDEST_FLIP * pair.lost / most, WIDEST_FLIP * pair.gained / most
         parts += [
             _text("50%", top + 13, f"against {pair.against}", anchor="middle", class_="name"),
             element("rect", x=f"{50 - lost:.2f}%", y=top + 20, width=f"{lost:.2f}%", height=_BAR, class_="bar lost"),
             element("rect", x="50%", y=top + 20, width=f"{gained:.2f}%", height=_BAR, class_="bar gained"),
+            element("line", x1="50%", x2="50%", y1=top + 17, y2=top + 37, class_="axis"),
             _text(f"{50 - lost:.2f}%", top + 31, f"{pair.lost} lost", anchor="end", dx=-6),
             _text(f"{50 + gained:.2f}%", top + 31, f"{pair.gained} gained", dx=6),
         ]
