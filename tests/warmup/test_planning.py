@@ -164,6 +164,14 @@ def test_with_packages_that_differ_nobody_says_that_the_row_is_missing(plan: Pla
     assert "no row in the capabilities table" in " ".join(plan("0.6.99", 2).warnings)
 
 
+@pytest.mark.parametrize(("stages", "strategy"), [(1, "synchronized"), (2, "leader_broadcast")])
+def test_pipeline_stages_are_never_averaged_together(plan: Planned, stages: int, strategy: str) -> None:
+    """A stage that times a kernel which another one does not have would wait for it for ever."""
+    made = plan("0.6.16", 2, strict=True, parallel={"pipeline_parallel_size": stages})
+    assert (str(made.gating.strategy), made.gating.persistent) == (strategy, True)
+    assert any("pipeline stages" in word for word in made.warnings) is (stages > 1)
+
+
 ELASTIC = {"enable_elastic_ep": True, "data_parallel_size": 2, "tensor_parallel_size": 2}
 
 

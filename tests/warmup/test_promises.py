@@ -47,12 +47,14 @@ def test_without_anything_to_tune_no_pass_runs(releases: Releases, tmp_path: Pat
     assert dummy_runs(ran) == [[], []]
 
 
+@pytest.mark.parametrize("version", ["0.6.13", "0.6.16"])
 def test_layers_of_another_stage_are_tuned_in_one_further_pass_and_hit_the_next_time(
-    releases: Releases, tmp_path: Path
+    releases: Releases, tmp_path: Path, version: str
 ) -> None:
     """Rank 1 holds a layer that the leader lacks, as a pipeline stage does; stages do not sum."""
     spec = {"ranks": 2, "each": {0: {"labels": ["host_bf16"]}, 1: {"labels": ["host_fp16"]}}, "alone": True}
-    release = releases("0.6.13")
+    spec["parallel"] = {"tensor_parallel_size": 1, "pipeline_parallel_size": 2}
+    release = releases(version)
     cold, warm = release.run(tmp_path, **spec), release.run(tmp_path, **spec)
     assert [rank["tuned"] for rank in cold.record["ranks"]] == [5, 5]
     assert cold.passes(0, "tune")["tuned"] == 5

@@ -93,6 +93,11 @@ def make_plan(
         persistent = forced not in {Strategy.NONE, Strategy.ALL_RANKS}
         gating = replace(gating, strategy=forced, persistent=persistent, warning=f"forced to {forced}, as a diagnosis")
     gating, doubt = _doubted(gating, installed, settings, strict=strict)
+    if not doubt and gating.strategy is Strategy.SYNCHRONIZED and facts.parallel.get("pipeline_parallel_size", 1) > 1:
+        gating = replace(gating, strategy=Strategy.LEADER_BROADCAST)
+        doubt = (
+            "pipeline stages hold different layers, whose timings cannot be averaged: the leader's file is handed round"
+        )
     if not doubt and gating.persistent and _meets_too_few(facts, ranks):
         gating = replace(gating, strategy=Strategy.ALL_RANKS, persistent=False)
         doubt = "elastic expert parallelism: replicas that do not meet here must run the same passes; every rank tunes"
