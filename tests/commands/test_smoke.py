@@ -128,3 +128,24 @@ print(*sorted({name.split('.')[0] for name in sys.modules} - set(sys.stdlib_modu
         "tooling",
         "packaging",
     }
+
+
+def test_a_records_story_is_told_and_nothing_runs(
+    capsys: pytest.CaptureFixture[str], tree: Path, tmp_path: Path
+) -> None:
+    ran(capsys, "--root", str(tree), "--evidence", str(tmp_path / "out"))
+    before = (tmp_path / "out" / "smoke-none.json").read_bytes()
+    assert main(["smoke", "--explain", str(tmp_path / "out" / "smoke-none.json")]) == 0
+    assert "not-run" in capsys.readouterr().out
+    assert (tmp_path / "out" / "smoke-none.json").read_bytes() == before
+
+
+def test_no_flag_leads_to_a_rehearsal() -> None:
+    from argparse import ArgumentParser
+
+    from tooling.commands import smoke
+
+    parser = ArgumentParser()
+    smoke.add_arguments(parser)
+    names = {action.dest for action in parser._actions}
+    assert names.isdisjoint({"rehearsal", "table", "prelude", "labels", "gpu"})
