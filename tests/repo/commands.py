@@ -14,9 +14,6 @@ from tooling import cli
 
 ROOT = Path(__file__).resolve().parents[2]
 
-LATER = frozenset({"smoke"})
-"""Commands of rooms that are being built: a document or workflow may name them before they are there."""
-
 STANDS_FOR = {
     "sha256:…": "sha256:" + "a" * 64,
     "VERSION": "0.6.13",

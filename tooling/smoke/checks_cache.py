@@ -30,11 +30,17 @@ def check_cache(case: Case) -> tuple[Finding, ...]:
 
 
 def ratio(case: Case) -> float | None:
-    """How many times faster the warm run was than the cold one, or None if that was not measured."""
+    """How many times faster the warm run was than the cold one, compiling left out; None if that was not measured."""
     cold, warm = case.seen.cold, case.seen.warm
-    if cold is None or warm is None or not (cold.ended and warm.ended) or not (cold.seconds and warm.seconds):
+    if cold is None or warm is None or not (cold.ended and warm.ended):
         return None
-    return cold.seconds / warm.seconds
+    took, again = _without_compiling(cold), _without_compiling(warm)
+    return took / again if took > 0 and again > 0 else None
+
+
+def _without_compiling(run: RunSeen) -> float:
+    """Seconds of the run less those that its slowest rank compiled: compiled kernels are shared, and no cache's merit."""
+    return (run.seconds or 0.0) - max((rank.jit_s or 0.0 for rank in run.ranks), default=0.0)
 
 
 def kept_files(files: FilesSeen) -> tuple[str, ...]:
@@ -201,8 +207,9 @@ def _check_faster(case: Case, cold: RunSeen, warm: RunSeen) -> Iterator[Finding]
     if not cold.seconds or not warm.seconds:
         detail = f"cold {text(cold.seconds)} s, warm {text(warm.seconds)} s: not measured"
         yield case.finding("smoke-warm", "NOT_FASTER", detail)
-    elif warm.seconds >= cold.seconds and not case.expected.diagnosis:
-        detail = f"the warm run took {warm.seconds:.2f} s, the cold one {cold.seconds:.2f} s"
+    elif not case.expected.diagnosis and _without_compiling(warm) >= _without_compiling(cold):
+        took, again = _without_compiling(cold), _without_compiling(warm)
+        detail = f"the warm run took {again:.2f} s, the cold one {took:.2f} s, compiling left out"
         yield case.finding("smoke-warm", "NOT_FASTER", detail, hint="look at what the warm run tuned or compiled")
 
 
