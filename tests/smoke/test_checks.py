@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.smoke.samples import RELEASES, altered, judge, judged_for, row_for, seen_for
+from tooling.capabilities.facts import KnownFault
 from tooling.findings import Severity
 from tooling.smoke.checks import check_smoke, judge_smoke
 from tooling.smoke.judgement import Judgement
@@ -291,6 +292,13 @@ ALTERED = {
     "a report without passes": Altered((*FIRST, "report", "passes"), None, "CORRUPT", "smoke-record"),
     "an empty report": Altered((*FIRST, "report"), {}, "CORRUPT", "smoke-record"),
     "an empty record": Altered((*COLD, "record"), {}, "CORRUPT", "smoke-record"),
+    "look-ups at no token count": Altered((*FIRST, "lookups", "many"), {}, "CORRUPT", "smoke-record"),
+    "an end that there is not": Altered((*FIRST, "end"), "fine", "CORRUPT", "smoke-record"),
+    "packages that are no versions": Altered(("machine", "packages"), {"torch": 2}, "CORRUPT", "smoke-record"),
+    "a cold run that used a cache": Altered(
+        (*COLD, "record", "warm"), True, "NOT_FRESH", "smoke-files", release="0.7.0.post1"
+    ),
+    "a warm run of another cache": Altered((*WARM, "record", "file"), "/elsewhere", "NOT_FRESH", "smoke-files"),
     "a rank with another number": Altered((*FIRST, "rank"), 1, "CORRUPT", "smoke-record"),
     "tuning outside of tuning mode": Altered(
         (*FIRST, "lookups", "24", "fp8_gemm", "tuned"), 1, "CORRUPT", "smoke-record"
@@ -302,7 +310,7 @@ ALTERED = {
 def test_an_alteration_turns_the_verdict(case: Altered) -> None:
     seen = seen_for(case.release, names=(case.name,))
     assert judge(seen, case.release, names=(case.name,)).status == "pass"
-    if case.reason == "NOT_FRESH":
+    if case.path[-1] == "before":
         judged = judge(_littered(seen), case.release, names=(case.name,))
     else:
         judged = judge(altered(seen, *case.path, to=case.to), case.release, names=(case.name,))
@@ -376,6 +384,26 @@ def test_an_interrupt_is_not_run_whatever_was_found_before() -> None:
     judged = judge(seen, "0.6.13", names=("one-rank", "two-ranks"))
     assert (judged.status, judged.reason) == ("not-run", "INTERRUPTED")
     assert "STICKY_CUDA_ERROR" in {finding.reason for finding in judged.findings}
+
+
+def test_what_else_is_wrong_is_told_on_a_machine_without_a_gpu_too() -> None:
+    seen = altered(seen_for("0.6.13", names=("one-rank",)), "machine", "gpus", to=[])
+    judged = judge(seen, "0.6.12", names=("one-rank",))
+    assert (judged.status, judged.reason) == ("not-run", "NO_GPU")
+    assert {"WRONG_ROW", "API_DIFFERS", "WRONG_STRATEGY"} <= {finding.reason for finding in judged.findings}
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_a_larger_world_than_asked_for_is_judged_and_a_smaller_one_is_not(ranks: int) -> None:
+    seen = seen_for("0.6.13", names=("two-ranks",))
+    if ranks == 1:
+        single = seen_for("0.6.13", names=("one-rank",)).scenarios[0]
+        seen = replace(seen, scenarios=(replace(single, name="two-ranks"),))
+    else:
+        requested = replace(SCENARIOS["two-ranks"], ranks=3)
+        judged = judge_smoke(seen, row_for("0.6.13"), requested=(requested,))
+        assert judged.reason == "NO_RUN"
+    assert judge(seen, "0.6.13", names=("two-ranks",)).status == ("fail" if ranks == 1 else "pass")
 
 
 def skipping_everything() -> Seen:
@@ -547,6 +575,18 @@ def test_a_symptom_without_its_fault_in_the_row_fails_and_says_what_it_looks_lik
         "it looks like flashinfer#3868, which is not among this release's known faults",
         "it looks like flashinfer#3436, which is not among this release's known faults",
     }
+
+
+def test_a_known_fault_of_which_nobody_knows_how_it_shows_explains_every_miss_of_its_operations() -> None:
+    fault = KnownFault(id="flashinfer#1", operations=("fp8_gemm",), effect="misses", how_to_see="look", link="")
+    row = replace(row_for("0.7.0.post1"), known_faults=(fault,))
+    requested = (SCENARIOS["one-rank"],)
+    seen = seen_for("0.7.0.post1", names=("one-rank",))
+    assert state(judge_smoke(seen, row, requested=requested), "flashinfer#1") == "not-looked-at"
+    missed = judge_smoke(altered(seen, *FIRST, "lookups", "64", "fp8_gemm", to=MISSED), row, requested=requested)
+    assert (missed.status, state(missed, "flashinfer#1")) == ("pass", "seen")
+    other = judge_smoke(altered(seen, *FIRST, "lookups", "64", "bf16_gemm", to=MISSED), row, requested=requested)
+    assert (other.status, other.reason) == ("fail", "MISSES")
 
 
 def test_lost_entries_are_the_expected_diagnosis_where_the_cache_is_forced_on() -> None:

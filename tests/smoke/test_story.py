@@ -194,5 +194,9 @@ First cause: NO_GPU: there is no GPU here (run it where torch sees a CUDA device
 Not looked at: flashinfer#3868; to see it: tune mm_bf16(backend='cudnn'), bf16 and fp16 output at one shape; the next pass misses one.
 Not looked at: flashinfer#3868/cublaslt; to see it: tune mm_bf16(backend='cublaslt'), then look up at a token count between two buckets.
 
+Machine and record
+  note: NOT_COVERED: not covered: flashinfer-cubin is not installed
+  note: NOT_COVERED: not covered: flashinfer-jit-cache is not installed
+
 one-rank: asked for, and not in the record
 """

@@ -28,15 +28,19 @@ def check_machine(seen: Seen, row: Row | None) -> tuple[Finding, ...]:
     """Every finding about GPU, packages, table row, interface and environment."""
     if corrupt := machine_contradictions(seen):
         return tuple(_finding("smoke-record", "CORRUPT", one, hint="run the smoke stage again") for one in corrupt)
-    if not seen.machine.gpus:
-        return (_finding("smoke-gpu", "NO_GPU", "there is no GPU here", hint="run it where torch sees a CUDA device"),)
     return (
+        *_check_gpu(seen),
         *_check_row(seen, row),
         *_check_interface(seen.machine.api, row),
         *_check_pins(seen),
         *_check_covered(seen),
         *_check_environment(seen),
     )
+
+
+def _check_gpu(seen: Seen) -> Iterator[Finding]:
+    if not seen.machine.gpus:
+        yield _finding("smoke-gpu", "NO_GPU", "there is no GPU here", hint="run it where torch sees a CUDA device")
 
 
 def installed_release(seen: Seen) -> str:

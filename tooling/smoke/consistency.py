@@ -82,6 +82,7 @@ def _in_rank(rank: RankSeen) -> Iterator[str]:
         problems += _typed(rank.report["round_trip"], ROUND_TRIP, "report.round_trip")
         problems += _counted(rank.report["passes"], "report.passes", outside=OUTSIDE)
     problems += _counted(rank.lookups, "lookups", outside=tuple(rank.lookups))
+    problems += [f"lookups at {size!r}, which is no token count" for size in rank.lookups if not size.isdigit()]
     yield from problems
     if problems:
         return

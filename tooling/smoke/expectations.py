@@ -100,7 +100,8 @@ def expect(scenario: Scenario, row: Row | None) -> Expected:
 def fit_scenario(scenario: Scenario, row: Row | None, *, ranks: int = 0) -> Scenario:
     """The scenario in the world that it needs on that release: a file of ours is laid out where a strategy keeps one.
 
-    Beside FlashInfer's own store that is two ranks. A world of several ranks may have more (`ranks`).
+    Beside FlashInfer's own store that is two ranks. A world of several ranks may have more of them (`ranks`) than were
+    asked for.
     """
     alone = gate(row.facts if row else None, World()).strategy
     if scenario.layout != "none" and alone is Strategy.MANAGED and scenario.ranks == 1:

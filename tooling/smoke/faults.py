@@ -35,7 +35,7 @@ def find_symptoms(case: Case) -> tuple[Symptom, ...]:
             run=run_name,
             rank=rank.rank,
             where=where,
-            bucket=where in OUTSIDE or is_bucket(where),
+            bucket=is_bucket(_largest(rank) if where in OUTSIDE else where),
             operation=operation,
             lookups=counts["lookups"],
             misses=counts["misses"],
@@ -156,6 +156,11 @@ def _described(symptoms: Sequence[Symptom]) -> str:
     on = f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {', '.join(map(str, ranks))}"
     fell = sum(one.fell_back for one in symptoms)
     return f"{misses} of {lookups} look-ups of {first.operation} miss and {fell} fall back on {on} ({places}){healed}"
+
+
+def _largest(rank: RankSeen) -> str:
+    """The token count of the warm-up's passes: the largest that is counted at."""
+    return max(rank.lookups, key=int, default="1")
 
 
 def _rank(case: Case, symptom: Symptom) -> RankSeen:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from tooling.errors import InputError
-from tooling.evidence import Record
 from tooling.findings import Finding, Severity
 from tooling.smoke.case import passes, tuned, was_warm
 from tooling.smoke.checks_cache import kept_files
@@ -21,6 +20,21 @@ ENDS = {
 }
 
 
+class Record(Protocol):
+    """What the story needs of an evidence record; records themselves stand above the stages."""
+
+    @property
+    def stage(self) -> str: ...
+    @property
+    def status(self) -> str: ...
+    @property
+    def reason(self) -> str | None: ...
+    @property
+    def findings(self) -> tuple[Finding, ...]: ...
+    @property
+    def measurements(self) -> Mapping[str, Any]: ...
+
+
 def render_story(record: Record) -> list[str]:
     """The lines of the story.
 
@@ -31,7 +45,7 @@ def render_story(record: Record) -> list[str]:
         raise InputError(f"this is a record of {record.stage}, not of smoke", reason="OTHER_STAGE")
     try:
         seen = Seen.from_json(record.measurements)
-        judged: Mapping[str, Any] = record.measurements.get("judged") or {"scenarios": [], "faults": []}  # type: ignore[assignment]
+        judged: Mapping[str, Any] = record.measurements.get("judged") or {"scenarios": [], "faults": []}
         by_name = {one["name"]: one for one in judged["scenarios"]}
         return [
             *_head(record, seen, judged["faults"]),
