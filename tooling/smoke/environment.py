@@ -26,6 +26,12 @@ STAY = frozenset(
 """How kernels are compiled and what is logged, not what is tuned. Said in the record, left as they are."""
 
 STAY_PREFIXES = ("CUDA_", "NCCL_", "GLOO_", "TORCH_")
+TOLD = frozenset(
+    {"CUDA_HOME", "CUDA_PATH", "CUDA_VERSION", "CUDA_VISIBLE_DEVICES", "NCCL_VERSION", "TORCH_CUDA_ARCH_LIST"}
+)
+"""Set by CUDA's own images and by whoever lends a GPU. What they say is measured (GPUs, nvcc, CUDA) or read by nobody
+here (FlashInfer compiles for FLASHINFER_CUDA_ARCH_LIST), so they override nothing."""
+
 OURS = frozenset({"FLASHINFER_WORKSPACE_BASE"})
 """Given by the run itself, so that one that the operator has set is of no effect and no bypass."""
 
@@ -57,7 +63,9 @@ class Cleaned:
 def clean(environ: Mapping[str, str]) -> Cleaned:
     bypasses = {name: redact_text(value) for name, value in environ.items() if _is_bypass(name)}
     overrides = {
-        name: redact_text(value) for name, value in environ.items() if name in STAY or name.startswith(STAY_PREFIXES)
+        name: redact_text(value)
+        for name, value in environ.items()
+        if name in STAY or (name.startswith(STAY_PREFIXES) and name not in TOLD)
     }
     dropped = {*bypasses, *OURS, *WORLD}
     left = {name: value for name, value in environ.items() if name not in dropped and not _is_elastic(name)}

@@ -77,10 +77,16 @@ def test_a_bypass_is_taken_out_and_reported(name: str) -> None:
     assert cleaned.environ["PATH"] == "/bin"
 
 
-@pytest.mark.parametrize("name", ["FLASHINFER_CUDA_ARCH_LIST", "FLASHINFER_NVCC", "CUDA_VISIBLE_DEVICES", "LD_PRELOAD"])
+@pytest.mark.parametrize("name", ["FLASHINFER_CUDA_ARCH_LIST", "FLASHINFER_NVCC", "CUDA_LAUNCH_BLOCKING", "LD_PRELOAD"])
 def test_what_says_how_kernels_are_compiled_stays_and_is_reported(name: str) -> None:
     cleaned = clean({name: "x"})
     assert (cleaned.environ[name], dict(cleaned.overrides), dict(cleaned.bypasses)) == ("x", {name: "x"}, {})
+
+
+@pytest.mark.parametrize("name", ["CUDA_HOME", "CUDA_VERSION", "CUDA_VISIBLE_DEVICES", "NCCL_VERSION"])
+def test_what_an_image_or_a_lender_of_gpus_sets_stays_and_overrides_nothing(name: str) -> None:
+    cleaned = clean({name: "x"})
+    assert (cleaned.environ[name], dict(cleaned.overrides), dict(cleaned.bypasses)) == ("x", {}, {})
 
 
 def test_a_secret_in_an_address_is_not_recorded() -> None:
