@@ -68,7 +68,6 @@ NOT_RUN: dict[str, str] = {
     "nox -s tests -- --run-browser": ITSELF,
     "nox -s coverage": ITSELF,
     "nox -s tests -- --run-docker": ITSELF,
-    "nox -s tests -- --run-browser": ITSELF,
     "nox -s lint": ".ci/run runs it before the tests",
     ".ci/run": ITSELF,
     "nox -s bench -- --rounds 8": "measures for minutes",

@@ -39,7 +39,7 @@ def ratio(case: Case) -> float | None:
 
 
 def _without_compiling(run: RunSeen) -> float:
-    """Seconds of the run less those that its slowest rank compiled: compiled kernels are shared, and no cache's merit."""
+    """Seconds of the run less the most that a rank compiled: compiled kernels are shared, and no cache's merit."""
     return (run.seconds or 0.0) - max((rank.jit_s or 0.0 for rank in run.ranks), default=0.0)
 
 
