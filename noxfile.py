@@ -171,6 +171,6 @@ def lint(session: nox.Session) -> None:
     session.run("ruff", "format", "--check", ".")
     session.run("mypy")
     session.run("hadolint", "docker/Dockerfile", "docker/Dockerfile.nightly_torch")
-    session.run("shellcheck", *glob("ci/*.sh"), *glob("docker/*.sh"))
+    session.run("shellcheck", ".ci/run", *glob("ci/*.sh"), *glob("docker/*.sh"))
     session.run("jactionlint", "--strict-exit")
     session.run("python", "-m", "tooling", "image", "--lint")
