@@ -312,15 +312,16 @@ def test_a_command_that_asks_the_index_ends_as_documented(
 
 
 @pytest.mark.parametrize(
-    ("text", "first"),
+    ("text", "first", "more"),
     [
-        ("nox -s capabilities -- 0.6.13..0.6.12", "FlashInfer 0.6.13 -> 0.6.12\n"),
-        ("nox -s gate -- --channel release", "INCOMPLETE: "),
+        ("nox -s bump -- 0.6.12", "FlashInfer 0.6.13 -> 0.6.12 (downgrade)\n", ("--offline",)),
+        ("nox -s capabilities -- 0.6.13..0.6.12", "FlashInfer 0.6.13 -> 0.6.12\n", ()),
+        ("nox -s gate -- --channel release", "INCOMPLETE: ", ()),
     ],
-    ids=["capabilities", "gate"],
+    ids=["bump", "capabilities", "gate"],
 )
 def test_what_the_readme_shows_is_what_one_sees(
-    text: str, first: str, checkout: Path, capsys: pytest.CaptureFixture[str]
+    text: str, first: str, more: tuple[str, ...], checkout: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shown = [
         block
@@ -329,17 +330,17 @@ def test_what_the_readme_shows_is_what_one_sees(
     ]
     assert len(shown) == 1
     capsys.readouterr()
-    _call(text)
+    _call(text, *more)
     said = capsys.readouterr().out
     for part in shown[0].split("…\n"):
         assert part in said
 
 
-def _call(text: str) -> int:
+def _call(text: str, *more: str) -> int:
     asked = tooling_words(tuple(text.split()))
     assert asked is not None
     name, words = asked
-    return cli.main([name, *(STANDS_FOR.get(word, word) for word in words)])
+    return cli.main([name, *(STANDS_FOR.get(word, word) for word in words), *more])
 
 
 def _options(words: tuple[str, ...]) -> set[str]:
