@@ -80,7 +80,9 @@ def cache(session: nox.Session) -> None:
 @nox.session(default=False)
 def smoke(session: nox.Session) -> None:
     """Prove on a GPU that gating is what the table says: `nox -s smoke -- --jit-cache DIR`."""
-    session.install("-r", "requirements/cuda.txt")
+    elsewhere = {"--image", "--explain", "--help", "-h"}
+    if elsewhere.isdisjoint(word.partition("=")[0] for word in session.posargs):
+        session.install("-r", "requirements/cuda.txt")
     tooling(session, "smoke")
 
 

@@ -38,7 +38,8 @@ install_packages() {
     done
     [ ${#missing[@]} -gt 0 ] || return 0
     say "installing ${missing[*]}"
-    apt-get -qq update
+    # Somebody else's apt may be at work: wait for it.
+    apt-get -qq -o DPkg::Lock::Timeout=300 update
     # No service is started here: the engine is started by hand below, where no init system runs.
     local policy=/usr/sbin/policy-rc.d
     if [ ! -e "$policy" ]; then
@@ -46,7 +47,7 @@ install_packages() {
         chmod +x "$policy"
         trap 'rm -f /usr/sbin/policy-rc.d' EXIT
     fi
-    DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends "${missing[@]}" > /dev/null
+    DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 install --yes --no-install-recommends "${missing[@]}" > /dev/null
 }
 
 # Debian 12 has no buildx: its package of a later release is one static program, unpacked as a plugin.

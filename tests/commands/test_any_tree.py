@@ -193,6 +193,29 @@ def test_init_writes_settings_that_a_check_passes(tree: Path, capsys: pytest.Cap
     assert ("unlisted-site", "deploy/Dockerfile", 2) in checks(after)
 
 
+def test_a_tree_with_settings_of_init_is_judged_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tree = make_tree(tmp_path / "engine", release_toml=None)
+    run(tree, capsys, "init")
+    commit_all(tree, "with settings")
+    assert run(tree, capsys, "check")[0] == 0
+    code, verdict = run(tree, capsys, "gate")
+    assert (code, verdict["verdict"], verdict["channel"]) == (0, "PASS", "pr")
+    assert run(tree, capsys, "gate", "--channel", "release")[0] == 2
+    code, jobs = run(tree, capsys, "matrix")
+    assert (code, jobs["build"]) == (0, {"include": []})
+
+
+def test_a_tree_without_a_versions_file_is_told_that_the_gate_needs_one(
+    tree: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(tree, capsys, "init")
+    commit_all(tree, "with settings")
+    assert run(tree, capsys, "check")[0] == 0
+    code, verdict = run(tree, capsys, "gate")
+    assert (code, verdict["verdict"]) == (5, "INCOMPLETE")
+    assert "[pins] versions_file" in json.dumps(verdict["reasons"])
+
+
 def test_init_shows_the_file_and_writes_none(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["--root", str(tree), "init", "--print"]) == 0
     assert "[[pins.required]]" in capsys.readouterr().out

@@ -94,6 +94,18 @@ def test_a_release_with_everything_moves_and_its_digests_are_written(tree: Path,
     assert "# a mirror" in text
 
 
+def test_settings_that_name_the_library_are_edited_once_and_are_no_file_of_pins(
+    tree: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (tree / "release.toml").read_text()
+    write(tree, "release.toml", f'{text}\n[[channels.release.known_faults]]\nid = "flashinfer#3868"\n')
+    assert cli.main(["bump", "0.6.12", "--root", str(tree)]) == 0
+    said = capsys.readouterr().out
+    assert said.count("+++ b/release.toml") == 1
+    assert "moved 5 pins in 4 files to 0.6.12" in said
+    assert len(kept(tree)["sha256"]) == 2
+
+
 def test_digests_of_another_release_are_never_left_standing(tree: Path, bump: Callable[..., dict]) -> None:
     bump("0.6.12")
     report = bump("0.6.13", "--offline")

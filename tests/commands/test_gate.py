@@ -109,6 +109,8 @@ BAD: dict[str, tuple[tuple[str, ...], str, str]] = {
     "no evidence": (("--evidence", "nowhere"), "NO_EVIDENCE", "--evidence nowhere: found no folder"),
     "no earlier evidence": (("--before", "nowhere"), "NO_EVIDENCE", "--before nowhere: found no folder"),
     "an unknown channel": (("--channel", "weekly"), "UNKNOWN_CHANNEL", "no channel is called 'weekly'; it has release"),
+    "an empty channel name": (("--channel", ""), "UNKNOWN_CHANNEL", "no channel is called ''; it has release"),
+    "an empty policy name": (("--policy", ""), "BAD_ARGUMENTS", "found an empty text, expected a file"),
     "no policy": (("--policy", "nowhere.toml"), "NO_POLICY", "nowhere.toml: no such file"),
     "a time without its zone": (("--as-of", "2026-06-01"), "BAD_ARGUMENTS", "expected a time with its zone"),
     "no time": (("--as-of", "yesterday"), "BAD_ARGUMENTS", "found 'yesterday'"),

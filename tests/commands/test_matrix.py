@@ -137,10 +137,26 @@ def test_evaluations_run_where_the_first_architecture_does(tree: Path, capsys: p
 def test_what_is_asked_for_is_published_under_the_bake_file_s_tag_and_what_informs_is_not(
     tree: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    jobs = ask(tree, capsys, "--kind", "publish", "--platform", "linux/arm64")["include"]
-    assert jobs == [{"name": "release-linux-arm64", "target": "release", "platform": "linux/arm64", "tag": "0.6.12"}]
-    both = ask(tree, capsys, "--kind", "publish")["include"]
-    assert [job["tag"] for job in both] == ["0.6.12-amd64", "0.6.12-arm64"]
+    write(tree, "release.toml", RELEASE_TOML + CHANNELS.replace(', "linux/arm64"]', "]"))
+    jobs = ask(tree, capsys, "--kind", "publish")["include"]
+    assert jobs == [{"name": "release-linux-amd64", "target": "release", "platform": "linux/amd64", "tag": "0.6.12"}]
+
+
+@pytest.mark.parametrize(
+    ("platforms", "tags"),
+    [
+        ([], ["0.6.12-amd64", "0.6.12-arm64"]),
+        (["linux/amd64"], ["0.6.12-amd64"]),
+        (["linux/arm64"], ["0.6.12-arm64"]),
+        (["linux/arm64", "linux/arm64"], ["0.6.12-arm64"]),
+    ],
+    ids=["all", "one", "the other", "one twice"],
+)
+def test_runs_of_two_platforms_never_publish_under_one_name(
+    tree: Path, capsys: pytest.CaptureFixture[str], platforms: list[str], tags: list[str]
+) -> None:
+    words = [word for platform in platforms for word in ("--platform", platform)]
+    assert [job["tag"] for job in ask(tree, capsys, "--kind", "publish", *words)["include"]] == tags
 
 
 @pytest.mark.parametrize(
@@ -153,7 +169,7 @@ def test_the_tag_is_what_stands_behind_the_name(
 ) -> None:
     write(tree, "docker/docker-bake.hcl", BAKE.replace('["localhost:5000/flashinfer:${FLASHINFER_VERSION}"]', tags))
     (job,) = ask(tree, capsys, "--kind", "publish", "--platform", "linux/amd64")["include"]
-    assert job["tag"] == tag
+    assert job["tag"] == f"{tag}-amd64"
 
 
 def test_runners_are_release_toml_s_own_where_it_names_them(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -208,18 +224,40 @@ def test_an_environment_variable_does_not_change_the_matrix(
     ("words", "code", "reason"),
     [
         (["--channel", "nope"], 2, "UNKNOWN_CHANNEL"),
+        (["--channel", ""], 2, "UNKNOWN_CHANNEL"),
         (["--kind", "cpu"], 2, "BAD_ARGUMENTS"),
         (["--platform", "windows/amd64"], 2, "NO_PLATFORM"),
+        (["--platform", ""], 2, "NO_PLATFORM"),
         (["--bake-file", "nowhere.hcl"], 2, "MISSING"),
+        (["--bake-file", "docker"], 2, "NOT_A_FILE"),
+        (["--bake-file", "../bake.hcl"], 2, "OUTSIDE"),
         (["--github"], 2, "NO_GITHUB_OUTPUT"),
     ],
-    ids=["channel", "kind", "platform", "bake file", "no GITHUB_OUTPUT"],
+    ids=[
+        "channel",
+        "channel unset",
+        "kind",
+        "platform",
+        "platform unset",
+        "no file",
+        "folder",
+        "elsewhere",
+        "no output",
+    ],
 )
 def test_bad_arguments_end_with_a_reason(
     tree: Path, capsys: pytest.CaptureFixture[str], words: list[str], code: int, reason: str
 ) -> None:
     failed = fail(tree, capsys, *words)
     assert (failed["exit"], failed["reason"]) == (code, reason)
+
+
+def test_a_tree_without_settings_is_refused_and_nothing_but_the_object_is_on_stdout(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failed = fail(make_tree(tmp_path / "foreign", release_toml=None), capsys)  # reads stdout as one JSON object
+    assert (failed["exit"], failed["reason"]) == (2, "MISSING")
+    assert failed["message"].startswith("release.toml: ")
 
 
 def test_an_output_file_that_cannot_be_written_is_the_world_s_answer(

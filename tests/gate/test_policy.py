@@ -125,6 +125,14 @@ def test_an_unknown_channel_lists_those_there_are() -> None:
         policy.channel(None, path="p.toml")
 
 
+def test_an_empty_name_is_an_unset_variable_and_never_the_default_channel() -> None:
+    policy = parse_policy('[gate]\nchannel = "a"\n[channels.a]\nstages = ["check"]\n', path="p")
+    assert policy.channel(None, path="p.toml").name == "a"
+    with pytest.raises(InputError, match="no channel is called ''; it has a") as raised:
+        policy.channel("", path="p.toml")
+    assert raised.value.reason == "UNKNOWN_CHANNEL"
+
+
 def test_a_channel_has_every_scenario_unless_it_says_otherwise() -> None:
     assert make_channel().smoke.scenarios == tuple(SCENARIOS)
     without = make_channel("min_speedup = 2", "deepep = false").smoke.scenarios

@@ -43,6 +43,9 @@ RUN: dict[str, int] = {
     "nox -s verify-attestation -- gate.sigstore.json --channel release --subject sha256:…": 0,
     "nox -s verify-attestation -- FILE --channel release": 0,
     "nox -s matrix -- --channel release": 0,
+    "nox -s sites -- --root ../vllm": 0,
+    "nox -s init -- --root ../vllm": 0,
+    "nox -s check -- --root ../vllm": 0,
     "python -m tooling smoke --explain evidence/smoke-sm90.json": 0,
     "python -m tooling matrix --channel release": 0,
     "python -m tooling matrix --channel release --kind gpu": 0,
@@ -54,6 +57,7 @@ record but check's it is INCOMPLETE, and there is no image to attest."""
 ONLINE: dict[str, int] = {
     "nox -s bump -- 0.6.12": 0,
     "nox -s bump -- 0.6.13": 0,
+    "nox -s bump -- 0.6.13 --root ../vllm": 0,
     "nox -s outdated": 0,
 }
 """Commands that ask the package index, run with --run-online. Without --add-index or --drop-cubin the pin is the newest that can be
@@ -66,6 +70,8 @@ NOT_RUN: dict[str, str] = {
     "nox -s tests": ITSELF,
     "nox -s tests -- --run-online": ITSELF,
     "nox -s tests -- --run-browser": ITSELF,
+    "nox -s tests -- --run-server": ITSELF,
+    "nox -s tests -- --run-gpu": ITSELF,
     "nox -s coverage": ITSELF,
     "nox -s tests -- --run-docker": ITSELF,
     "nox -s lint": ".ci/run runs it before the tests",
@@ -119,6 +125,7 @@ NOT_RUN: dict[str, str] = {
     "pip config debug": "shows the machine's own settings",
     "pip config set global.cert /path/to/ca.pem": "would change the machine's own settings",
     "pip show": "the name of what scripts call inside an image",
+    "docker buildx imagetools create --tag NAME:TAG NAME:TAG-amd64 NAME:TAG-arm64": "needs a registry",
     "docker save": "the name of a command whose archive is read",
     "cosign attest-blob --yes --statement gate.intoto.json --bundle gate.sigstore.json": TOOL,
     "cosign attest --yes --type https://in-toto.io/attestation/test-result/v0.1 --predicate predicate.json "
@@ -226,6 +233,13 @@ def test_every_option_of_a_synopsis_is_one_of_the_command_s_own(where: str, text
         assert _options(words) <= _known(name), where
 
 
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_every_option_of_a_command_stands_in_a_document(name: str) -> None:
+    documented = "\n".join(document.read_text() for document in DOCUMENTS)
+    options = {option for option in _known(name) if option.startswith("--")} - {"--help"}
+    assert {option for option in options if not re.search(rf"{option}(?![\w-])", documented)} == set()
+
+
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """This checkout's files as they are now, committed, with what the documents' placeholders name."""
@@ -248,6 +262,7 @@ def checkout(original: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(original)
     monkeypatch.delenv("GITHUB_OUTPUT", raising=False)
     yield original
+    shutil.rmtree(original.parent / "vllm", ignore_errors=True)
     (original / "evidence/smoke-sm90.json").unlink(missing_ok=True)
     for words in (["checkout", "--quiet", "."], ["clean", "-ffdq"]):
         subprocess.run(["git", "-C", str(original), *words], check=True)
@@ -256,8 +271,8 @@ def checkout(original: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def _lay_out(root: Path, text: str) -> None:
     """What the command's placeholders and files name."""
     words = text.split()
-    for name in {"DIR", "vllm-0.33.0"} & set(words):
-        make_tree(root / name, release_toml=None, git=True)
+    for name in {"DIR", "vllm-0.33.0", "../vllm"} & set(words):
+        make_tree(root / name, "0.6.12", release_toml=None, git=True)
     for folder in (word for word in words if word.endswith("/")):
         (root / folder).mkdir()
     if "CONFIG" in words:
@@ -292,19 +307,21 @@ def test_a_command_ends_as_documented(text: str, checkout: Path, capsys: pytest.
 def test_a_command_that_asks_the_index_ends_as_documented(
     text: str, checkout: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    _lay_out(checkout, text)
     assert _call(text) == ONLINE[text], capsys.readouterr()
 
 
 @pytest.mark.parametrize(
-    ("text", "first"),
+    ("text", "first", "more"),
     [
-        ("nox -s capabilities -- 0.6.13..0.6.12", "FlashInfer 0.6.13 -> 0.6.12\n"),
-        ("nox -s gate -- --channel release", "INCOMPLETE: "),
+        ("nox -s bump -- 0.6.12", "FlashInfer 0.6.13 -> 0.6.12 (downgrade)\n", ("--offline",)),
+        ("nox -s capabilities -- 0.6.13..0.6.12", "FlashInfer 0.6.13 -> 0.6.12\n", ()),
+        ("nox -s gate -- --channel release", "INCOMPLETE: ", ()),
     ],
-    ids=["capabilities", "gate"],
+    ids=["bump", "capabilities", "gate"],
 )
 def test_what_the_readme_shows_is_what_one_sees(
-    text: str, first: str, checkout: Path, capsys: pytest.CaptureFixture[str]
+    text: str, first: str, more: tuple[str, ...], checkout: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shown = [
         block
@@ -313,17 +330,17 @@ def test_what_the_readme_shows_is_what_one_sees(
     ]
     assert len(shown) == 1
     capsys.readouterr()
-    _call(text)
+    _call(text, *more)
     said = capsys.readouterr().out
     for part in shown[0].split("…\n"):
         assert part in said
 
 
-def _call(text: str) -> int:
+def _call(text: str, *more: str) -> int:
     asked = tooling_words(tuple(text.split()))
     assert asked is not None
     name, words = asked
-    return cli.main([name, *(STANDS_FOR.get(word, word) for word in words)])
+    return cli.main([name, *(STANDS_FOR.get(word, word) for word in words), *more])
 
 
 def _options(words: tuple[str, ...]) -> set[str]:

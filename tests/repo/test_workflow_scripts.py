@@ -1,4 +1,4 @@
-"""The workflows' scripts, run by bash as GitHub runs them, with a `nox` and a `docker` that say what they were asked."""
+"""The workflows' scripts, run by bash as GitHub runs them, with a `nox`, `docker`, `gh`, `git` that say what they were asked."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.trees import write
+from tests.trees import commit_all, write
 
 ROOT = Path(__file__).resolve().parents[2]
 DIGEST = "sha256:" + "d" * 64
@@ -22,6 +22,7 @@ RECORDER = """\
 printf '%s\\n' "$(basename "$0") $*" >> "$ASKED"
 [ "$1" != login ] || cat > /dev/null
 case "$*" in
+    *ls-remote*) printf '%s' "$FOUND" ;;
     *inspect*) echo "$INSPECTED" ;;
     *"--markdown verdict/gate.md"*) echo "the verdict" > verdict/gate.md ;;
     *"--markdown gate.md"*) echo "the verdict" > gate.md ;;
@@ -43,27 +44,37 @@ class Ran:
 
 def script(workflow: str, job: str, holding: str) -> str:
     """The one script of that job that holds the text."""
-    steps: list[dict[str, Any]] = yaml.safe_load((ROOT / f".github/workflows/{workflow}.yml").read_text())["jobs"][job][
-        "steps"
-    ]
-    (found,) = (step["run"] for step in steps if holding in step.get("run", ""))
+    (found,) = (step["run"] for step in steps(workflow, job) if holding in step.get("run", ""))
     return str(found)
+
+
+def steps(workflow: str, job: str) -> list[dict[str, Any]]:
+    read = yaml.safe_load((ROOT / f".github/workflows/{workflow}.yml").read_text())
+    found: list[dict[str, Any]] = read["jobs"][job]["steps"]
+    return found
+
+
+def steps_behind(workflow: str, holding: str) -> list[dict[str, Any]]:
+    """The steps of the job of the workflow's name that come after the one that holds the text."""
+    found = steps(workflow, workflow)
+    (at,) = (number for number, step in enumerate(found) if holding in step.get("run", ""))
+    return found[at + 1 :]
 
 
 @pytest.fixture
 def bash(tmp_path: Path) -> Any:
     programs = tmp_path / "programs"
-    for name in ("nox", "docker"):
-        write(programs, name, RECORDER).chmod(0o755)
     work = tmp_path / "work"
     work.mkdir()
 
-    def run(text: str, **environment: str) -> Ran:
+    def run(text: str, *, real: tuple[str, ...] = (), **environment: str) -> Ran:
+        for name in {"nox", "docker", "gh", "git"}.difference(real):
+            write(programs, name, RECORDER).chmod(0o755)
         files = {name: tmp_path / name.lower() for name in ("ASKED", "GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
         environ = {
             **{name: os.fspath(path) for name, path in files.items()}, "PATH": f"{programs}:{os.environ['PATH']}",
             "REGISTRY": "ghcr.io", "GITHUB_REPOSITORY_OWNER": "Some-Owner", "GITHUB_RUN_ID": "77",
-            "GITHUB_ACTOR": "somebody", "INSPECTED": DIGEST, **environment,
+            "GITHUB_ACTOR": "somebody", "INSPECTED": DIGEST, "GITHUB_SERVER_URL": "https://github.com", **environment,
         }  # fmt: skip
         path = write(tmp_path, "script.sh", text)
         done = subprocess.run(
@@ -129,6 +140,60 @@ def test_a_version_is_one_word_whatever_is_typed(bash: Any, flags: str, words: l
     ran = bash(script("bump", "bump", "nox -s bump"), VERSION="0.7.4; touch owned $(touch owned)", FLAGS=flags)
     assert ran.asked == [" ".join(["nox -s bump -- 0.7.4; touch owned $(touch owned)", *words])]
     assert ran.code == 0
+
+
+BUMP = {"VERSION": "0.7.4", "GH_TOKEN": "t0ken", "REPOSITORY": "o/n", "BASE": "main"}
+
+
+@pytest.mark.parametrize(
+    ("version", "found", "code"),
+    [
+        ("0.7.4", "", 0), ("v0.6.16.POST3", "", 0), ("0.7.4", "abc\trefs/heads/bump/flashinfer-0.7.4", 4),
+        ("--root=/", "", 2), ("0.7.4 --drop-cubin", "", 2), ("0.7.4\nx", "", 2), ("$(touch owned)", "", 2), ("", "", 2),
+    ],
+    ids=["free", "another spelling", "somebody is at it", "an option", "two words", "two lines", "a command", "nothing"],
+)  # fmt: skip
+def test_a_bump_begins_only_with_a_version_that_nobody_is_at(
+    bash: Any, tmp_path: Path, version: str, found: str, code: int
+) -> None:
+    ran = bash(script("bump", "bump", "ls-remote"), **{**BUMP, "VERSION": version, "FOUND": found})
+    assert ran.code == code
+    assert bool(ran.asked) == (code != 2)
+    assert not (tmp_path / "work/owned").exists()
+
+
+@pytest.mark.parametrize("moved", [True, False])
+def test_a_bump_to_where_the_pins_are_ends_green_and_opens_nothing(bash: Any, tmp_path: Path, *, moved: bool) -> None:
+    work = tmp_path / "work"
+    write(work, "versions.json", "old")
+    commit_all(work, "before")
+    write(work, "versions.json", "new" if moved else "old")
+    ran = bash(script("bump", "bump", "git commit"), real=("git",), **BUMP)
+    assert (ran.code, ran.outputs) == (0, {"moved": "yes" if moved else "no"})
+    assert ("already" in ran.summary) is not moved
+    later = [step for step in steps_behind("bump", "git commit") if "run" in step]
+    assert len(later) == 3
+    assert all(step["if"] == "steps.commit.outputs.moved == 'yes'" for step in later)
+
+
+@pytest.mark.parametrize("lines", [3, 30_000])
+def test_a_pull_request_s_text_is_never_longer_than_github_takes(bash: Any, tmp_path: Path, lines: int) -> None:
+    write(tmp_path / "work", "gate.md", "| a finding at … |\n" * lines)
+    ran = bash(script("bump", "bump", "gh pr create"), **BUMP)
+    assert ran.code == 0
+    body = (tmp_path / "work/body.md").read_text()
+    assert len(body) < 65_536
+    assert body.startswith("| a finding at … |\n" * 3)
+    assert ("The whole is the summary of https://github.com/o/n/actions/runs/77" in body) == (lines > 3)
+    pushed, opened = ran.asked
+    assert pushed.startswith("git push https://x-access-token:t0ken@github.com/o/n.git HEAD:refs/heads/bump/")
+    assert opened.endswith("--body-file body.md")
+
+
+@pytest.mark.parametrize(("label", "words"), [("true", " --allow-downgrade"), ("false", "")])
+def test_a_pull_request_lowers_the_pin_only_under_a_label(bash: Any, label: str, words: str) -> None:
+    ran = bash(script("pull-request", "check", "nox -s check"), BASE="main", DOWNGRADE=label)
+    assert ran.asked == [f"nox -s check -- --base origin/main{words}"]
 
 
 def test_an_image_is_pushed_under_a_name_of_this_run(bash: Any) -> None:

@@ -11,3 +11,10 @@ def folder(text: str) -> Path:
     if not text:
         raise argparse.ArgumentTypeError("found an empty text, expected a folder")
     return Path(text)
+
+
+def file(text: str) -> Path:
+    """A file's path, never an empty one."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("found an empty text, expected a file")
+    return Path(text)

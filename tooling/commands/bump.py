@@ -143,6 +143,5 @@ def _apply(args: argparse.Namespace, plan: BumpPlan, report: Report, terminal: T
     if left:
         terminal.say_findings(left)
         return replace(report, exit_code=ExitCode.FINDINGS, findings=(*report.findings, *left))
-    count = bump_report.count_moved(report)
-    terminal.say(terminal.paint(f"moved {count} pins in {len(plan.edits)} files to {plan.to}", "green"))
+    terminal.say(terminal.paint(f"moved {bump_report.tell_moved(report)} to {plan.to}", "green"))
     return report

@@ -55,7 +55,7 @@ def say(terminal: Terminal, outcome: Outcome, report: Report) -> None:
         terminal.say(line)
     terminal.say_findings(report.findings)
     if report.status == "would-move":
-        terminal.say(f"dry run: {count_moved(report)} pins in {len(plan.edits)} files would move, nothing was written")
+        terminal.say(f"dry run: {tell_moved(report)} would move, nothing was written")
     if report.status == "refused":
         terminal.say(terminal.paint("refused: nothing was written", "red", "bold"))
 
@@ -89,10 +89,11 @@ def interrupted_finding(versions: tuple[str, str]) -> Finding:
     )
 
 
-def count_moved(report: Report) -> int:
-    """How many pins the bump moves; one that it drops does not count."""
+def tell_moved(report: Report) -> str:
+    """How many pins the bump moves, in how many files; one that it drops does not count, nor does release.toml."""
     sites = report.fields["sites"]
-    return sum(site["after"] is not None for site in sites) if isinstance(sites, list) else 0
+    moved = [site["path"] for site in sites if site["after"] is not None] if isinstance(sites, list) else []
+    return f"{len(moved)} pins in {len(set(moved))} files"
 
 
 def first_reason(findings: Iterable[Finding]) -> str | None:

@@ -14,9 +14,8 @@ Examples:
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from tooling.commands.argument_types import folder
+from tooling.commands.argument_types import file, folder
 from tooling.commands.gate_inputs import commit, load_gate_inputs, moment
 from tooling.commands.gate_outputs import add_output_arguments, check_outputs, say_verdict, write_outputs
 from tooling.commands.report import Report
@@ -39,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="folders of records, from as many machines as there are (default: ROOT/evidence)",
     )  # fmt: skip
     parser.add_argument(
-        "--policy", type=Path, metavar="FILE", help="where the channels stand (default: ROOT/release.toml)"
+        "--policy", type=file, metavar="FILE", help="where the channels stand (default: ROOT/release.toml)"
     )
     parser.add_argument("--as-of", type=moment, metavar="TIME", help="the moment to judge at (default: now)")
     parser.add_argument("--commit", type=commit, metavar="SHA", help="the commit that every record must be of")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
 
+from tooling.commands.argument_types import file
 from tooling.commands.gate_inputs import read_by_gate
 from tooling.commands.terminal import Terminal
 from tooling.edges.output_files import write_output
@@ -30,7 +31,7 @@ STDOUT = Path("-")
 def add_output_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("files (- is the terminal, in place of the summary)")
     for option, (_, _, text) in RENDERERS.items():
-        group.add_argument(f"--{option}", type=_path, metavar="FILE", help=text)
+        group.add_argument(f"--{option}", type=file, metavar="FILE", help=text)
 
 
 def check_outputs(args: argparse.Namespace) -> dict[str, Path]:
@@ -83,9 +84,3 @@ def _renderer(option: str) -> Callable[[Verdict], str]:
     module, function, _ = RENDERERS[option]
     found: Callable[[Verdict], str] = getattr(import_module(f"tooling.gate.{module}"), function)
     return found
-
-
-def _path(text: str) -> Path:
-    if not text:
-        raise argparse.ArgumentTypeError("found an empty text, expected a file")
-    return Path(text)

@@ -53,7 +53,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> Report:
         "build": plan_build(channel, targets, platforms, runners),
         "gpu": plan_gpu(channel, runners),
         "gsm8k": plan_gsm8k(channel, runners),
-        "publish": plan_publish(channel, targets, platforms),
+        "publish": plan_publish(channel, targets, platforms, several=len(settings.releases.platforms) > 1),
     }
     matrices = {kind: {"include": jobs[kind]} for kind in KINDS if args.kind in {None, kind}}
     if args.github:
@@ -76,7 +76,7 @@ def _platforms(asked: list[str], known: tuple[str, ...]) -> list[str]:
     unknown = [name for name in asked if name not in known]
     if unknown:
         raise InputError(
-            f"--platform {', '.join(unknown)}: {FILE} builds for {', '.join(known)}",
+            f"--platform {', '.join(map(repr, unknown))}: {FILE} builds for {', '.join(known)}",
             hint="add it to [releases] platforms",
             reason="NO_PLATFORM",
         )

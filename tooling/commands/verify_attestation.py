@@ -18,7 +18,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from tooling.commands.argument_types import folder
+from tooling.commands.argument_types import file, folder
 from tooling.commands.report import Report
 from tooling.commands.terminal import Terminal
 from tooling.edges.evidence_files import load_evidence
@@ -34,15 +34,15 @@ from tooling.pins.settings import FILE
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", type=_file, metavar="FILE", help="a Statement, a DSSE envelope or a Sigstore bundle")
+    parser.add_argument("file", type=file, metavar="FILE", help="a Statement, a DSSE envelope or a Sigstore bundle")
     parser.add_argument("--subject", type=_digest, action="append", default=[], metavar="sha256:…",
                         help="the image that it must be about; may be repeated")  # fmt: skip
-    parser.add_argument("--policy", type=_file, metavar="FILE", help=f"the policy to trust (default: ROOT/{FILE})")
+    parser.add_argument("--policy", type=file, metavar="FILE", help=f"the policy to trust (default: ROOT/{FILE})")
     parser.add_argument("--channel", metavar="NAME", help="the channel that it must be for (default: the policy's own)")
     parser.add_argument("--evidence", type=folder, nargs="+", action="extend", default=[], metavar="DIR",
                         help="evidence folders: their records must be those that it lists")  # fmt: skip
     parser.add_argument("--strict", action="store_true", help="take no result that passed with warnings")
-    parser.add_argument("--predicate", type=_file, metavar="FILE",
+    parser.add_argument("--predicate", type=file, metavar="FILE",
                         help="if it passes, write its predicate alone here: cosign and GitHub take that")  # fmt: skip
 
 
@@ -122,12 +122,6 @@ def _fields(attestation: Attestation) -> dict[str, object]:
         "result": None if result is None else result.result,
         "records": [] if result is None else [{"name": r.name, "sha256": r.sha256} for r in result.records],
     }
-
-
-def _file(text: str) -> Path:
-    if not text.strip():
-        raise argparse.ArgumentTypeError("found an empty text, expected a file")
-    return Path(text)
 
 
 def _digest(text: str) -> str:

@@ -21,6 +21,8 @@ from tooling.gate.smoke_rules import check_smoke_record
 CLOCK_SKEW = timedelta(minutes=5)
 """How far two machines' clocks may differ before a record counts as from the future."""
 
+_NO_VERSIONS = "its tree has no versions file, which release.toml names ([pins] versions_file)"
+
 _OTHERS = {"FOREIGN", "NO_PINS", "STALE"}
 """What such a record measured is not of this release."""
 
@@ -78,11 +80,11 @@ def _status(record: Record) -> Iterator[Remark]:
 def _identity(record: Record, channel: Channel, candidate: Candidate) -> Iterator[Remark]:
     """Same pins, same release, same commit, same image."""
     if record.pins_sha256 is None:
-        yield Remark(word="NO_PINS", detail="the record names no pins")
+        yield Remark(word="NO_PINS", detail=f"the record names no pins; {_NO_VERSIONS}")
     elif record.pins_sha256 != candidate.pins_sha256:
         yield _foreign("pins", record.pins_sha256[:12], (candidate.pins_sha256 or "none")[:12])
     if record.flashinfer_version is None or candidate.flashinfer_version is None:
-        yield Remark(word="NO_PINS", detail="the record names no FlashInfer release")
+        yield Remark(word="NO_PINS", detail=f"the record names no FlashInfer release; {_NO_VERSIONS}")
     elif record.flashinfer_version != candidate.flashinfer_version:
         yield _foreign("FlashInfer", record.flashinfer_version, candidate.flashinfer_version)
     yield from _commit(record, channel, candidate)
@@ -130,7 +132,7 @@ def _state(record: Record, channel: Channel) -> Iterator[Remark]:
     if record.dirty is False or channel.allows("dirty"):
         return
     if record.dirty:
-        yield Remark(word="DIRTY", detail="the tree had changes that no commit holds")
+        yield Remark(word="DIRTY", detail="the tree had changes that no commit holds; commit them first")
     elif record.commit is not None:
         yield Remark(word="DIRTY", detail="whether the tree had changes could not be told")
 

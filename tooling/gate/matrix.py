@@ -118,17 +118,20 @@ def plan_gsm8k(channel: Channel, runners: Runners) -> list[dict[str, object]]:
     ]
 
 
-def plan_publish(channel: Channel, targets: Sequence[BuildTarget], platforms: Sequence[str]) -> list[dict[str, object]]:
+def plan_publish(
+    channel: Channel, targets: Sequence[BuildTarget], platforms: Sequence[str], *, several: bool
+) -> list[dict[str, object]]:
     """One job for each image that the channel asks for, on each platform, with the tag that the bake file gives it.
 
-    Images that only inform are never published. Of several platforms, each tag ends in its own.
+    Images that only inform are never published. Where the tree has `several` platforms each tag ends in its own, also
+    in a plan of one of them: the next run's image would take the name away otherwise.
     """
     return [
         {
             "name": f"{target.name}-{platform.replace('/', '-')}",
             "target": target.name,
             "platform": platform,
-            "tag": _tag(target) + (f"-{platform.rpartition('/')[2]}" if len(platforms) > 1 else ""),
+            "tag": _tag(target) + (f"-{platform.rpartition('/')[2]}" if several else ""),
         }
         for target in targets
         if target.name in channel.image.targets

@@ -115,18 +115,20 @@ class Policy:
     default: str | None = None
 
     def channel(self, name: str | None, *, path: str) -> Channel:
-        """The channel of that name.
+        """The channel of that name; None is the default one, an empty name is somebody's unset variable and no channel.
 
         Raises:
             InputError: there is none; the message lists those there are.
         """
-        wanted = name or self.default
+        wanted = self.default if name is None else name
         found = None if wanted is None else self.channels.get(wanted)
         if found is not None:
             return found
         there = ", ".join(self.channels) or "none"
         raise InputError(
-            f"{path}: no channel is called {wanted!r}; it has {there}" if wanted else f"{path}: names no channel",
+            f"{path}: names no channel"
+            if wanted is None
+            else f"{path}: no channel is called {wanted!r}; it has {there}",
             hint="give --channel NAME; docs/gate.md shows how to write one",
             reason="UNKNOWN_CHANNEL",
         )

@@ -73,7 +73,7 @@ def render_age(file: EvidenceFile | None, as_of: datetime) -> str:
     if file is None or file.record is None:
         return ""
     age = as_of - file.record.ended
-    if age < timedelta(0):
+    if age <= -timedelta(minutes=1):  # the moment of a verdict has no fractions of a second
         return "from the future"
     for unit, name in ((timedelta(days=1), "day"), (timedelta(hours=1), "hour"), (timedelta(minutes=1), "minute")):
         if age >= (unit * 2 if name == "day" else unit):

@@ -40,6 +40,14 @@ leave_out = {names}
 # release = "0.6.12"
 # reason = "tuned entries are lost when they are saved"
 # link = ""
+
+# What may go where: `tooling gate --channel NAME`. Images, GPUs and accuracy are asked for in further channels.
+[gate]
+channel = "pr"
+
+[channels.pr]
+stages = ["check"]
+max_age_hours = {{ check = 24 }}
 """
 
 

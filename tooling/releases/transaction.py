@@ -142,7 +142,10 @@ class _Work:
         )
 
     def edits(self, settings: SourceText | None) -> tuple[FileEdit, ...]:
-        sources = [*self._tree.texts, *([settings] if settings is not None else [])]
+        """One edit a file: release.toml is among the tree's texts too where it names the library."""
+        sources = [*self._tree.texts]
+        if settings is not None and self._tree.text(settings.path) is None:
+            sources.append(settings)
         changed = [source for source in sources if self.texts[source.path] != source.text]
         return tuple(
             FileEdit(path=source.path, before=source.raw, after=self.texts[source.path].encode()) for source in changed

@@ -8,6 +8,7 @@ from tests.gate.rendering import samples
 from tests.gate.rendering.hostile import TEXTS, poisoned
 from tooling.findings import Finding, Severity
 from tooling.gate.text import render_text
+from tooling.gate.told import render_age
 from tooling.gate.values import Outcome, Requirement, Verdict
 
 
@@ -17,6 +18,16 @@ def plain(text: str, /, *styles: str) -> str:
 
 def marked(text: str, /, *styles: str) -> str:
     return f"<{'+'.join(styles)}>{text}</>"
+
+
+@pytest.mark.parametrize(
+    ("hours", "told"),
+    [(0, "under a minute"), (-0.0002, "under a minute"), (-0.1, "from the future"), (1, "1 hour"), (50, "2 days")],
+    ids=["now", "in the second of the verdict", "another clock", "an hour", "days"],
+)
+def test_a_record_s_age_is_told_in_its_largest_unit(hours: float, told: str) -> None:
+    file = samples.evidence(samples.record("check", hours=hours))
+    assert render_age(file, samples.AS_OF) == told
 
 
 def test_an_incomplete_verdict_is_told_in_order_of_urgency() -> None:
