@@ -23,13 +23,21 @@ chmod +x .nox/ci/bin/*
 """
 NOX = """\
 #!/usr/bin/env bash
-echo "nox $2" >> log
+job=$2
+case " $* " in
+    *" --install-only "*) job=prepare ;;
+    *" --run-docker "*) job=beside ;;
+esac
+echo "nox $job" >> log
 [ "$DEAF" = no ] || trap '' INT
-[ "$2" != "$HANGS" ] || { echo $$ > child; exec sleep 600; }
-[ "$2" != "$FAILS" ] || exit 7
+[ "$job" != "$HANGS" ] || { echo $$ > child; exec sleep 600; }
+[ "$job" != "$FAILS" ] || exit 7
 """
 SCRIPT = '#!/usr/bin/env bash\necho "$(basename "$0") $*" >> log\nread -r line && echo "read $line" >> log\nexit 0\n'
-EVERYTHING = ["nox lint", "nox check", "browser.sh ", "engine.sh up", "nox tests", "nox coverage", "engine.sh down"]
+BESIDE = ["nox beside", "nox tests"]
+"""Two runs of the tests at once, in either order."""
+EVERYTHING = ["nox lint", "nox check", "browser.sh ", "engine.sh up", "nox prepare", *BESIDE, "nox coverage",
+              "engine.sh down"]  # fmt: skip
 
 
 @pytest.fixture
@@ -53,7 +61,10 @@ def start(checkout: Path, **environment: str) -> subprocess.Popen[bytes]:
 
 
 def log(checkout: Path) -> list[str]:
-    return (checkout / "log").read_text().splitlines()
+    """What was run, the two runs of the tests in the order of their names."""
+    lines = (checkout / "log").read_text().splitlines()
+    first = lines.index("nox prepare") + 1 if "nox prepare" in lines else len(lines)
+    return [*lines[:first], *sorted(lines[first : first + 2]), *lines[first + 2 :]]
 
 
 def test_everything_is_run_in_order_without_reading_what_comes_in(checkout: Path) -> None:
@@ -62,12 +73,20 @@ def test_everything_is_run_in_order_without_reading_what_comes_in(checkout: Path
     assert (process.returncode, log(checkout)) == (0, EVERYTHING)
 
 
-@pytest.mark.parametrize("failing", ["lint", "check", "tests", "coverage"])
+@pytest.mark.parametrize("failing", ["lint", "check", "prepare", "coverage"])
 def test_the_first_failure_is_the_end_and_its_code(checkout: Path, failing: str) -> None:
     process = start(checkout, FAILS=failing)
     process.communicate()
     assert process.returncode == 7
     assert log(checkout) == [*EVERYTHING[: EVERYTHING.index(f"nox {failing}") + 1], "engine.sh down"]
+
+
+@pytest.mark.parametrize("failing", ["beside", "tests"])
+def test_a_failure_of_one_run_of_the_tests_lets_the_other_end(checkout: Path, failing: str) -> None:
+    process = start(checkout, FAILS=failing)
+    process.communicate()
+    assert process.returncode == 7
+    assert log(checkout) == [*EVERYTHING[: EVERYTHING.index("nox coverage")], "engine.sh down"]
 
 
 def test_an_engine_that_cannot_be_stopped_is_no_success(checkout: Path) -> None:
@@ -78,14 +97,20 @@ def test_an_engine_that_cannot_be_stopped_is_no_success(checkout: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "deaf", "code"),
-    [(signal.SIGINT, "no", 130), (signal.SIGTERM, "no", 143), (signal.SIGHUP, "no", 129), (signal.SIGTERM, "yes", 143)],
-    ids=["Ctrl-C", "SIGTERM", "SIGHUP", "one that hears nothing"],
+    ("number", "deaf", "code", "hangs"),
+    [
+        (signal.SIGINT, "no", 130, "tests"),
+        (signal.SIGTERM, "no", 143, "tests"),
+        (signal.SIGHUP, "no", 129, "tests"),
+        (signal.SIGTERM, "yes", 143, "tests"),
+        (signal.SIGTERM, "no", 143, "beside"),
+    ],
+    ids=["Ctrl-C", "SIGTERM", "SIGHUP", "one that hears nothing", "the run beside"],
 )
 def test_an_interrupt_ends_what_is_running_and_then_the_engine(
-    checkout: Path, number: int, deaf: str, code: int
+    checkout: Path, number: int, deaf: str, code: int, hangs: str
 ) -> None:
-    process = start(checkout, HANGS="tests", DEAF=deaf)
+    process = start(checkout, HANGS=hangs, DEAF=deaf)
     deadline = time.monotonic() + 60
     while not (checkout / "child").exists() or not (checkout / "child").read_text().strip():
         assert time.monotonic() < deadline
@@ -94,5 +119,6 @@ def test_an_interrupt_ends_what_is_running_and_then_the_engine(
     process.send_signal(number)
     process.communicate(timeout=60)
     assert process.returncode == code
-    assert log(checkout)[-2:] == ["nox tests", "engine.sh down"]
+    assert log(checkout)[-1] == "engine.sh down"
+    assert f"nox {hangs}" in log(checkout)
     assert not Path(f"/proc/{child}").exists() or "Z" in Path(f"/proc/{child}/stat").read_text().split()[2]
