@@ -20,6 +20,8 @@ from tooling.smoke.checks import judge_smoke
 from tooling.smoke.judgement import Judgement, measurements
 from tooling.smoke.observations import ScenarioSeen, Seen
 from tooling.smoke.scenarios import FORCED, SCENARIOS
+from tooling.smoke.story import render_story
+from tooling.smoke.summary import render_summary, scenario_cells
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "tests" / "data" / "smoke"
@@ -373,3 +375,25 @@ def test_a_fault_that_is_not_among_the_rows_fails() -> None:
     seen = Seen.from_json(body)
     found = judge_smoke(seen, replace(row, known_faults=()), requested=[known[one.name] for one in seen.scenarios])
     assert (found.status, found.reason) == ("fail", "MISSES")
+
+
+@pytest.mark.parametrize("document", ["docs/smoke.md", "README.md"])
+def test_what_the_documents_show_is_what_is_said_of_that_record(document: str) -> None:
+    """The blocks that speak of a smoke run; lines while it works have times of the orchestrator's own."""
+    seen, judgement = seen_of("0.6.13"), judge(seen_of("0.6.13"), "0.6.13")
+    said = {*render_story(record_of("0.6.13")), *render_summary(seen, judgement), "pass: evidence/smoke-sm90.json", "…"}
+    blocks = (ROOT / document).read_text().split("```")
+    shown = [block for block in blocks if "Smoke on NVIDIA H200" in block or "cold s  warm s" in block]
+    assert len(shown) == 1
+    assert [line for line in shown[0].splitlines()[1:] if line and line not in said] == []
+
+
+def test_the_measured_tables_hold_what_the_records_do() -> None:
+    text = (ROOT / "docs" / "measurements.md").read_text().split("## Smoke")[1]
+    for run in FRESH:
+        table = text.split(f"\n{run}:\n")[1].strip().split("\n\n")[0]
+        rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
+        judged = judge(seen_of(run), run).scenarios
+        assert [[*row[:3], *row[4:8]] for row in rows] == [list(scenario_cells(one)[:7]) for one in judged]
+    for run in RUNS:
+        assert f"{seen_of(run).took_s:.0f} s" in text
