@@ -25,6 +25,7 @@ from tooling.gate.policy_text import parse_policy
 
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 PROGRAMS = ("nox", "python", "python3", "tooling", "pip", "docker", "cosign", "gh", "ci/engine.sh", ".ci/run", "uv")
+SMOKE_RECORD = "tests/data/smoke/h200-0.6.13.json"
 
 RUN: dict[str, int] = {
     "nox -s check": 0,
@@ -47,6 +48,7 @@ RUN: dict[str, int] = {
     "nox -s init -- --root ../vllm": 0,
     "nox -s check -- --root ../vllm": 0,
     "python -m tooling smoke --explain evidence/smoke-sm90.json": 0,
+    f"python -m tooling smoke --explain {SMOKE_RECORD}": 0,
     "python -m tooling matrix --channel release": 0,
     "python -m tooling matrix --channel release --kind gpu": 0,
     "python -m tooling --root vllm-0.33.0 sites": 0,
@@ -117,6 +119,8 @@ NOT_RUN: dict[str, str] = {
     "python -m tooling smoke --image flashinfer-pin:0.6.13-cu13.0.2": GPU,
     "docker ps --all --filter label=tooling.smoke.container": "needs a Docker engine",
     "python -m tooling smoke --root ../vllm": GPU,
+    "python -m tooling smoke --root TREE --force-persistent": GPU,
+    "python -m tooling smoke --root TREE --jit-cache DIR": GPU,
     "ci/engine.sh up": "starts a Docker engine; tests with the marker docker do it",
     "ci/engine.sh base TAG": "makes a base image; tests with the marker docker do it",
     "python3 -m venv .venv": "makes an environment; .ci/run does the same before it starts nox",
@@ -278,7 +282,10 @@ def _lay_out(root: Path, text: str) -> None:
     if "CONFIG" in words:
         shutil.copy(root / "configs/gsm8k/transformers-cpu.yaml", root / "CONFIG")
     if "evidence/smoke-sm90.json" in words:
-        shutil.copy(ROOT / "tests/data/smoke/h200-0.6.13.json", root / "evidence/smoke-sm90.json")
+        shutil.copy(ROOT / SMOKE_RECORD, root / "evidence/smoke-sm90.json")
+    if SMOKE_RECORD in words:
+        (root / SMOKE_RECORD).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / SMOKE_RECORD, root / SMOKE_RECORD)
     if "verify-attestation" in words:
         _attest(root)
 

@@ -24,7 +24,7 @@ from tooling.commands.smoke_stage import Stage
 from tooling.commands.terminal import Terminal
 from tooling.edges.capability_table import load_table
 from tooling.edges.environment import load_environment
-from tooling.edges.evidence_files import prepare_folder
+from tooling.edges.evidence_files import load_record, prepare_folder
 from tooling.edges.files.reading import check_root
 from tooling.edges.files.tree import load_optional_text
 from tooling.edges.private_files import private_folder
@@ -36,13 +36,13 @@ from tooling.edges.smoke.machine import look_at_machine
 from tooling.edges.smoke.orchestrator import Conditions, Orchestrator
 from tooling.edges.smoke.serving_rank import serve
 from tooling.errors import EdgeError, ExitCode, InputError, ToolingError
-from tooling.evidence import Record, parse_record, seal
+from tooling.evidence import Record, seal
 from tooling.findings import Finding
 from tooling.pins.requirements import RequirementLine, parse_requirements
 from tooling.smoke.checks import judge_smoke
 from tooling.smoke.environment import Cleaned, clean
 from tooling.smoke.judgement import measurements
-from tooling.smoke.observations import INTERRUPTED, MachineSeen, ScenarioSeen
+from tooling.smoke.observations import BROKEN, INTERRUPTED, MachineSeen, ScenarioSeen
 from tooling.smoke.orders import Rehearsal
 from tooling.smoke.pinned import find_pinned
 from tooling.smoke.scenarios import Scenario
@@ -124,13 +124,12 @@ def _leading(launched: Launched | None) -> Iterator[list[Report]]:
 
 def explain(path: Path, terminal: Terminal) -> Report:
     """Tells a record's story. Raises InputError where it is no smoke record."""
+    record = load_record(path)
     try:
-        record = parse_record(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as cause:
-        raise InputError(f"{path}: cannot be read: {cause}", reason="UNREADABLE") from cause
-    if record.stage != "smoke":
-        raise InputError(f"{path}: a record of {record.stage}, not of smoke", reason="OTHER_STAGE")
-    for line in render_story(record):
+        story = render_story(record)
+    except InputError as cause:
+        raise InputError(f"{path}: {cause.message}", hint=cause.hint, reason=cause.reason) from cause
+    for line in story:
         terminal.say(line)
     return Report(
         command="smoke", status=record.status, exit_code=ExitCode.OK, findings=record.findings,
@@ -189,6 +188,7 @@ def _conduct(stage: Stage, rows: Table, devices: tuple[int, ...], conditions: Ma
                 environ=stage.cleaned.environ,
                 gpus=devices,
                 row=row,
+                broken=BROKEN in stage.machine.api,
                 max_tokens=args.max_tokens,
                 launched=stage.launched,
                 deadlines=Deadlines(no_progress_s=args.no_progress_s, total_s=args.scenario_timeout_s),
@@ -199,6 +199,8 @@ def _conduct(stage: Stage, rows: Table, devices: tuple[int, ...], conditions: Ma
         )
         try:
             scenarios = orchestrator.conduct()
+        except OSError as cause:
+            raise EdgeError(f"the scenarios' files cannot be kept: {cause}", reason="NO_DISK") from cause
         finally:
             showing.close()
             stage.so_far = orchestrator.result(INTERRUPTED)

@@ -58,6 +58,7 @@ class Stage:
         findings: Sequence[Finding] = (),
         body: Mapping[str, object] | None = None,
     ) -> tuple[Record, Path]:
+        """Writes the record; without a body it holds what was seen so far."""
         machine = self.machine
         gpu = {"arch": machine.arch, "names": list(machine.gpus), "driver": machine.driver} if machine.gpus else None
         record = make_record(
@@ -67,14 +68,14 @@ class Stage:
             status=status,
             reason=reason,
             findings=findings,
-            measurements=self.seen(()).as_json() if body is None else body,
+            measurements=self.seen(self.so_far).as_json() if body is None else body,
             gpu=gpu,
         )
         return record, save_record(self.args, record)
 
     def interrupted(self) -> None:
         """Records what was seen until somebody broke it off."""
-        self.save("not-run", "INTERRUPTED", body=self.seen(self.so_far).as_json())
+        self.save("not-run", "INTERRUPTED")
 
     @property
     def _absent(self) -> tuple[str, ...]:

@@ -43,6 +43,25 @@ def prepare_folder(folder: Path) -> None:
         raise _unwritable(folder, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
 
 
+def load_record(path: Path) -> Record:
+    """The record in that one file.
+
+    Raises:
+        InputError: it cannot be read, is too large, or is no record; the path is in the sentence.
+    """
+    real = Path(os.path.realpath(path))
+    try:
+        _check_size(real.parent, real.name)
+        return parse_record(load_bytes(real.parent, real.name, max_size_bytes=MAX_SIZE_BYTES).decode())
+    except UnicodeDecodeError as cause:
+        detail = f"{path}: byte {cause.start} of the record is not UTF-8"
+        raise InputError(detail, reason="UNDECODABLE") from cause
+    except InputError as cause:
+        problem = cause.message.removeprefix(f"{real.name}: ")
+        hint = cause.hint if cause.reason == "HAND_EDITED" else "name a record that a stage wrote"
+        raise InputError(f"{path}: {problem}", hint=hint, reason=cause.reason) from cause
+
+
 def load_evidence(folders: Iterable[Path], *, option: str = "--evidence") -> tuple[EvidenceFile, ...]:
     """Every `*.json` of these folders as it was found, in the order of their paths; a file given twice counts once.
 

@@ -8,11 +8,25 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tooling.errors import EdgeError
+
 
 @contextmanager
 def private_folder() -> Iterator[Path]:
-    """A new folder that only this user can read; removed with all that is in it."""
-    with tempfile.TemporaryDirectory(prefix="pin-pipeline-") as folder:
+    """A new folder that only this user can read; removed with all that is in it.
+
+    Raises:
+        EdgeError: there is no place for one.
+    """
+    try:
+        made = tempfile.TemporaryDirectory(prefix="pin-pipeline-", ignore_cleanup_errors=True)
+    except OSError as cause:
+        raise EdgeError(
+            f"a temporary folder cannot be made: {cause}",
+            hint="set TMPDIR to a folder that can be written",
+            reason="NO_SCRATCH",
+        ) from cause
+    with made as folder:
         yield Path(folder)
 
 

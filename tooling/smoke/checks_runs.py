@@ -80,7 +80,7 @@ def _check_damage(case: Case, name: str, run: RunSeen, *, fetched: bool) -> Iter
             detail = f"CUDA still reports an error afterwards: {rank.sticky_error}"
             yield case.finding("smoke-cuda", "STICKY_CUDA_ERROR", detail, run=name, rank=rank.rank)
         if rank.out_of_memory:
-            detail = f"{len(rank.out_of_memory)} out-of-memory fallbacks: {_some(rank.out_of_memory)}"
+            detail = f"memory ran out, and tactics fell back or were left out: {_some(rank.out_of_memory)}"
             hint = "free the GPU's memory: what was tuned then is no measurement"
             yield case.finding("smoke-cuda", "OUT_OF_MEMORY", detail, run=name, rank=rank.rank, hint=hint)
         if rank.skipped_tactics:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any, get_args
 
@@ -11,7 +12,7 @@ from tooling.smoke.observations import End, RankSeen, RunSeen, ScenarioSeen, See
 RANK: Mapping[str, type | tuple[type, ...]] = {
     "rank": int, "step": str, "why": str, "exit_status": (int, type(None)), "strategy": str, "report": dict,
     "lookups": dict, "tactics_sha256": str, "passed": (list, type(None)), "jit_s": (int, float, type(None)),
-    "errors": list, "sticky_error": str, "log_tail": str,
+    "tuning_s": (int, float, type(None)), "device": str, "errors": list, "sticky_error": str, "log_tail": str,
 }  # fmt: skip
 ERROR: Mapping[str, type | tuple[type, ...]] = {
     "label": str, "operation": str, "largest": (int, float, type(None)), "finite": bool, "out": str, "sha256": str,
@@ -46,9 +47,23 @@ def machine_contradictions(seen: Seen) -> tuple[str, ...]:
     return (*found, *_typed(seen.machine.as_json(), {"gpus": list, "arch": str, "api": dict}, "machine"))
 
 
+def mistyped(rank: RankSeen) -> Iterator[str]:
+    """What is of another type than a worker writes, of a rank however it ended."""
+    yield from _typed(rank.as_json(), RANK, "it")
+    if rank.end not in get_args(End):
+        yield f"its end is {rank.end!r}"
+    for error in rank.errors:
+        yield from _typed(error.as_json(), ERROR, f"errors of {error.label}")
+
+
+def is_seconds(value: object) -> bool:
+    """Whether that is a time that can have passed."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
+
+
 def _in_run(run: RunSeen) -> Iterator[str]:
-    problems = [f"rank {rank.rank}: {one}" for rank in run.ranks for one in _mistyped(rank)]
-    if run.seconds is not None and not _is_seconds(run.seconds):
+    problems = [f"rank {rank.rank}: {one}" for rank in run.ranks for one in mistyped(rank)]
+    if run.seconds is not None and not is_seconds(run.seconds):
         problems.append(f"seconds is {run.seconds!r}")
     if problems or not run.ended:
         yield from problems
@@ -64,12 +79,9 @@ def _in_run(run: RunSeen) -> Iterator[str]:
         yield from _sums(run)
 
 
-def _mistyped(rank: RankSeen) -> Iterator[str]:
-    yield from _typed(rank.as_json(), RANK, "it")
-    if rank.end not in get_args(End):
-        yield f"its end is {rank.end!r}"
-    for error in rank.errors:
-        yield from _typed(error.as_json(), ERROR, f"errors of {error.label}")
+def mistyped_report(report: object) -> Iterator[str]:
+    """What is of another type than the warm-up writes in a rank's part of its record."""
+    yield from _typed(report, REPORT, "report")
 
 
 def _in_rank(rank: RankSeen) -> Iterator[str]:
@@ -77,7 +89,7 @@ def _in_rank(rank: RankSeen) -> Iterator[str]:
         yield f"it ended with exit status {rank.exit_status}, and is said to have ended well"
     if rank.why:
         yield f"it is said to have ended well, and why is {rank.why!r}"
-    problems = [*_typed(rank.report, REPORT, "report")]
+    problems = [*mistyped_report(rank.report)]
     if not problems:
         problems += _typed(rank.report["round_trip"], ROUND_TRIP, "report.round_trip")
         problems += _counted(rank.report["passes"], "report.passes", outside=OUTSIDE)
@@ -131,10 +143,6 @@ def _one_count(counts: Any, *, tuning: bool) -> Iterator[str]:
         yield f"{counts['calls']} calls outside of tuning mode, and {counts['lookups']} look-ups"
     if not tuning and counts["tuned"]:
         yield f"{counts['tuned']} buckets tuned outside of tuning mode"
-
-
-def _is_seconds(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
 
 
 def _is_texts(value: object) -> bool:

@@ -16,6 +16,9 @@ killed it; it never came to life (or the run was given up before)."""
 INTERRUPTED = "interrupted"
 """A scenario's `not_run` where the operator broke it off; what was seen until then may still be there."""
 
+BROKEN = "import_error"
+"""In `MachineSeen.api`, instead of all else: what importing FlashInfer raises."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSeen:

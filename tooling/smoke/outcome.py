@@ -26,9 +26,9 @@ WEIGHTS = {
     reason: weight
     for weight, reason in enumerate((
         "INTERRUPTED", "NO_GPU", "CORRUPT", "NO_FLASHINFER", "NO_ROW", "WRONG_ROW", "PIN_SKEW", "UNPINNED",
-        "API_DIFFERS", "OTHER_MACHINE", "DIED", "WARMUP_FAILED", "HUNG", "GAVE_UP", "NOT_STARTED", "STICKY_CUDA_ERROR",
-        "OUT_OF_MEMORY", "WRONG_STRATEGY", "LAID_OUT_CHANGED", "NOT_ANEW", "WARM_MISSED", "ROUND_TRIP_LOSS",
-        "RANKS_DIFFER", "MISSES", "NOT_FINITE", "WRONG_NUMBERS",
+        "FLASHINFER_BROKEN", "API_DIFFERS", "OTHER_MACHINE", "DIED", "WARMUP_FAILED", "HUNG", "GAVE_UP",
+        "NOT_STARTED", "STICKY_CUDA_ERROR", "OUT_OF_MEMORY", "WRONG_STRATEGY", "LAID_OUT_CHANGED", "NOT_ANEW",
+        "WARM_MISSED", "ROUND_TRIP_LOSS", "RANKS_DIFFER", "MISSES", "NOT_FINITE", "WRONG_NUMBERS",
     ))
 }  # fmt: skip
 """Causes before what they bring about; reasons that are not here come after these, as they were found."""

@@ -122,13 +122,13 @@ def _run(name: str, run: RunSeen, judged: Mapping[str, Any]) -> Iterator[str]:
         return
     parts = [f"{run.seconds:.2f} s" if run.seconds is not None else "not timed"]
     compiling = max((rank.jit_s or 0.0 for rank in run.ranks), default=0.0)
-    if compiling >= 0.005:
+    if compiling >= 0.05:
         parts[0] += f", {compiling:.1f} s of them compiling"
     parts.append(_tuning(run))
     if files := kept_files(run.files):
         parts.append(f"wrote {len(files)} {'file' if len(files) == 1 else 'files'}")
     if name == "warm" and judged.get("ratio"):
-        parts.append(f"{judged['ratio']:.1f} times faster than cold")
+        parts.append(f"{judged['ratio']:.1f} times faster than cold, compiling left out")
     if worst := [one for rank in run.ranks for one in rank.errors if one.largest is not None]:
         error = max(worst, key=lambda one: one.largest or 0.0)
         parts.append(f"largest error {error.largest:.4f} ({error.label})")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -69,3 +70,22 @@ def test_a_folder_that_cannot_be_made_is_the_worlds_fault(tmp_path: Path) -> Non
     with pytest.raises(EdgeError) as caught:
         open_jit_cache(tmp_path / "file" / "jit", HERE)
     assert caught.value.reason == "UNWRITABLE"
+
+
+def test_of_runs_that_start_at_once_on_an_empty_folder_one_marks_it_and_others_are_refused_or_share(
+    tmp_path: Path,
+) -> None:
+    """Eight of two releases; whichever came first, its release has the folder."""
+
+    def start(number: int) -> str:
+        release = "0.6.13" if number % 2 else "0.6.12"
+        try:
+            open_jit_cache(tmp_path / "jit", {**HERE, "flashinfer": release})
+        except InputError as error:
+            return error.reason
+        return release
+
+    with ThreadPoolExecutor(8) as pool:
+        ended = list(pool.map(start, range(8)))
+    owner = json.loads((tmp_path / "jit" / MARKER).read_text())["flashinfer"]
+    assert sorted(ended) == sorted([owner] * 4 + ["JIT_CACHE_FOREIGN"] * 4)

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import subprocess
-import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.smoke.workers.conftest import LABELS, MODULE, environment, living, rehearse
-from tests.warmup.environments import ROOT, base_python, table_of
+from tests.smoke.workers.conftest import living, rehearse
 from tooling.smoke.observations import RankSeen, ScenarioSeen
 from tooling.smoke.scenarios import ORDINARY_BACKEND, Scenario
 
@@ -96,37 +89,3 @@ def test_the_other_scenarios_still_run(seen: dict[str, ScenarioSeen]) -> None:
     assert sound.cold is not None
     assert sound.warm is not None
     assert (sound.cold.ended, sound.warm.ended) == (True, True)
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_an_end_from_outside_leaves_no_process_and_no_old_pass(tmp_path: Path, number: signal.Signals) -> None:
-    """Killed outright, the record says that the run is unfinished; else that somebody interrupted it."""
-    evidence = tmp_path / "evidence"
-    given = {
-        "table": str(table_of(RELEASE)),
-        "rehearsal": {"module": MODULE, "labels": LABELS, "options": {"faults": [{"kind": "hang", "step": "tune"}]}},
-    }
-    words = ["--evidence", str(evidence), "--scenario", "one-rank", "two-ranks"]
-    process = subprocess.Popen(
-        [str(base_python()), "-m", "tests.smoke.workers.drive", json.dumps(given), *words],
-        env={**environment(RELEASE, tmp_path), "TMPDIR": str(tmp_path)},
-        cwd=ROOT,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    _wait_for(lambda: any("edges.smoke.worker" in line for line in living(tmp_path)))
-    time.sleep(1.0)
-    os.kill(process.pid, number)
-    process.wait(timeout=60)
-    _wait_for(lambda: living(tmp_path) == [])
-    record = json.loads((evidence / "smoke-none.json").read_text())
-    reason = "UNFINISHED" if number is signal.SIGKILL else "INTERRUPTED"
-    assert (record["status"], record["reason"]) == ("not-run", reason)
-
-
-def _wait_for(condition: Any) -> None:
-    deadline = time.monotonic() + 90
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.2)

@@ -101,7 +101,12 @@ def check_root(root: Path) -> Path:
         raise InputError(
             f"--root {root}: found {found}, expected a directory", hint="name the tree's top folder", reason="NO_ROOT"
         )
-    real = root.resolve()
+    try:
+        real = root.resolve()
+    except OSError as cause:  # the folder that we are in was removed under us
+        raise InputError(
+            f"--root {root}: {cause.strerror}", hint="change to a folder that exists", reason="NO_ROOT"
+        ) from cause
     if (top := _configured_above(real)) is not None:
         raise InputError(
             f"--root {root}: is a part of the tree at {top}, whose release.toml speaks for it",

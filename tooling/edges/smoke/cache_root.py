@@ -16,11 +16,13 @@ ELSEWHERE = "-elsewhere"
 
 
 def list_files(root: Path) -> tuple[FileSeen, ...]:
-    """Every file below the root, sorted by path; locks are files too."""
+    """Every file below the root, sorted by path; locks are files too, and nothing that is no file is opened."""
     found = []
     for folder, _, names in os.walk(root):
         for name in names:
             path = Path(folder, name)
+            if not path.is_file():
+                continue
             data = path.read_bytes()
             found.append(
                 FileSeen(
@@ -36,21 +38,26 @@ def lay_out(layout: Layout, source: Path, root: Path) -> int:
     """Copies a cold run's cache below the root, each cache file cut off or made foreign; how many were altered."""
     altered = 0
     for path in sorted(source.rglob("*.json")):
-        target = root / path.relative_to(source)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(alter(layout, path.read_bytes()))
-        altered += 1
+        data = alter(layout, path.read_bytes())
+        if data is not None:
+            target = root / path.relative_to(source)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(data)
+            altered += 1
     return altered
 
 
-def alter(layout: Layout, data: bytes) -> bytes:
-    """The bytes cut in half, or with one field of the metadata changed."""
+def alter(layout: Layout, data: bytes) -> bytes | None:
+    """The bytes cut in half, or with one field of the metadata changed; None where there is no such field."""
     if layout == "truncated":
         return data[: len(data) // 2]
-    body = json.loads(data)
-    metadata = body["_metadata"]
-    name = next(name for name in ("cuda_version", *sorted(metadata)) if isinstance(metadata.get(name), str))
-    metadata[name] += ELSEWHERE
+    try:
+        body = json.loads(data)
+        metadata = body["_metadata"]
+        name = next(name for name in ("cuda_version", *sorted(metadata)) if isinstance(metadata.get(name), str))
+        metadata[name] += ELSEWHERE
+    except (ValueError, KeyError, TypeError, AttributeError, StopIteration):
+        return None
     return json.dumps(body, indent=2).encode()
 
 

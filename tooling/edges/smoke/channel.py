@@ -10,6 +10,8 @@ import threading
 import time
 from typing import TextIO
 
+from tooling.edges.serving.reaping import MARK, end_all
+
 TELL_EVERY_S = 0.2
 """Profiles may take microseconds; the orchestrator needs to hear that work goes on, not each of them."""
 STEPS = (
@@ -74,14 +76,21 @@ class Channel:
         for line in sys.stdin:
             if line.strip() == "go":
                 self._go.set()
-        os.killpg(0, signal.SIGKILL)
+        _end_all()
 
     def _tell(self, text: str) -> None:
         self._told = time.monotonic()
         try:
             print(json.dumps({"step": text, "profiles": self.profiles}), file=self._out, flush=True)
         except OSError:
-            os.killpg(0, signal.SIGKILL)
+            _end_all()
+
+
+def _end_all() -> None:
+    """Nobody is left who would end what this run has started, in whatever group it is; this process with it."""
+    if mark := os.environ.get(MARK):
+        end_all(mark, None, grace_s=0.0)
+    os.killpg(0, signal.SIGKILL)
 
 
 def open_channel(log: str) -> Channel:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tooling.edges.files.durable import replace_file
@@ -22,22 +25,41 @@ def open_jit_cache(folder: Path, made_for: Mapping[str, str | None]) -> dict[str
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        there = {path.name for path in folder.iterdir()}
-        if MARKER in there:
-            _check(folder, made_for)
-        elif there:
-            raise InputError(
-                f"{folder}: holds files and no {MARKER}, so nothing says what its kernels were compiled for",
-                hint="name an empty folder, or one that an earlier `--jit-cache` has filled",
-                reason="JIT_CACHE_UNMARKED",
-            )
-        else:
-            replace_file(folder / MARKER, (json.dumps(dict(made_for), indent=2, sort_keys=True) + "\n").encode())
+        with _alone(folder):
+            fresh = _check_or_mark(folder, made_for)
     except OSError as cause:
         raise EdgeError(
             f"{folder}: cannot be used for compiled kernels: {cause.strerror}", reason="UNWRITABLE"
         ) from cause
-    return {"fresh": MARKER not in there, "folder": str(folder), **made_for}
+    return {"fresh": fresh, "folder": str(folder), **made_for}
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """One run at a time looks and marks, where the file system has locks; compiling itself is FlashInfer's to lock."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _check_or_mark(folder: Path, made_for: Mapping[str, str | None]) -> bool:
+    """Whether it was empty and is marked now; else it is marked for the same."""
+    there = {path.name for path in folder.iterdir()}
+    if MARKER in there:
+        _check(folder, made_for)
+        return False
+    if there:
+        raise InputError(
+            f"{folder}: holds files and no {MARKER}, so nothing says what its kernels were compiled for",
+            hint="name an empty folder, or one that an earlier `--jit-cache` has filled",
+            reason="JIT_CACHE_UNMARKED",
+        )
+    replace_file(folder / MARKER, (json.dumps(dict(made_for), indent=2, sort_keys=True) + "\n").encode())
+    return True
 
 
 def _check(folder: Path, made_for: Mapping[str, str | None]) -> None:

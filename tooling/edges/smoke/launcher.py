@@ -72,10 +72,10 @@ def open_store(launched: Launched, *, hosts: bool = False) -> Any:
     """A connection to the launcher's store; `hosts`: this process may have to be its server.
 
     Raises:
-        EdgeError: nobody answers there.
+        EdgeError: nobody answers there, or there is no torch.
     """
-    dist = import_module("torch.distributed")
     try:
+        dist = import_module("torch.distributed")
         store = dist.TCPStore(
             launched.address,
             launched.port,
@@ -83,6 +83,10 @@ def open_store(launched: Launched, *, hosts: bool = False) -> Any:
             timeout=timedelta(seconds=MEET_S),
             wait_for_workers=False,
         )
+    except ImportError as cause:
+        raise EdgeError(
+            f"torch cannot be imported: {cause}", hint="install requirements/cuda.txt", reason="NO_TORCH"
+        ) from cause
     except RuntimeError as cause:
         raise EdgeError(
             f"the launcher's store at {launched.address}:{launched.port} does not answer", reason="NO_STORE"

@@ -21,6 +21,7 @@ from typing import Any
 
 from tooling.edges.smoke.process import PACKAGE_HOME
 from tooling.errors import EdgeError
+from tooling.smoke.observations import BROKEN
 
 PACKAGES = (
     "flashinfer-python",
@@ -74,12 +75,12 @@ def look_at_machine(environ: Mapping[str, str], packages: Iterable[str] = ()) ->
 def main(packages: list[str]) -> dict[str, Any]:
     body: dict[str, Any] = {"python": sys.version.split()[0], "packages": _versions([*PACKAGES, *packages])}
     body |= _cuda()
-    body |= {"driver": _driver(), "nvcc": _nvcc(), "api": {}, "flashinfer": ""}
+    body |= {"driver": _driver(), "nvcc": _nvcc()}
     try:
         import_module("flashinfer")
         body["api"] = _api()
     except Exception as error:  # noqa: BLE001  # whatever its import raises is what is to be told
-        body["flashinfer"] = f"{type(error).__name__}: {error}"
+        body["api"] = {BROKEN: f"{type(error).__name__}: {error}"}
     return body
 
 

@@ -38,15 +38,17 @@ from tooling.warmup.settings import CACHE_DIR, TIMEOUT, Deadlines
 DEADLINES = Deadlines(no_progress_s=300.0, total_s=900.0)
 """For both runs of a scenario; compiling one kernel says nothing for as long as it takes."""
 NO_ROW = "the capabilities table has no row for the installed release"
+BROKEN_IMPORT = "FlashInfer cannot be imported"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditions:
     """What holds for all runs: where they work, with which environment and devices, and for how long at most.
 
-    Runs leave their files below `folder`; `jit` is where kernels are compiled to. `gpus`: device numbers, () without
-    a GPU. `table`: a file with the row to use, "" for the shipped table. `ahead`: the next run's workers
-    import while the present one works; where processors are few, that gains nothing. `rehearsal`: tests only.
+    Runs leave their files below `folder`; `jit` is where kernels are compiled to. `broken`: importing FlashInfer
+    raises. `gpus`: device numbers, () without a GPU. `table`: a file with the row to use, "" for the shipped table.
+    `ahead`: the next run's workers import while the present one works; where processors are few, that gains nothing.
+    `rehearsal`: tests only.
     """
 
     folder: Path
@@ -54,6 +56,7 @@ class Conditions:
     environ: Mapping[str, str] = field(repr=False)
     gpus: tuple[int, ...] = ()
     row: Row | None = None
+    broken: bool = False
     table: str = ""
     max_tokens: int = MAX_TOKENS
     deadlines: Deadlines = DEADLINES
@@ -103,8 +106,9 @@ class Orchestrator:
 
     def conduct(self) -> tuple[ScenarioSeen, ...]:
         """Runs them in order. No process is left, also when it is interrupted."""
-        if self._conditions.row is None:
-            self.seen = {one.name: ScenarioSeen(name=one.name, not_run=NO_ROW) for one in self.scenarios}
+        if self._conditions.row is None or self._conditions.broken:
+            why = BROKEN_IMPORT if self._conditions.broken else NO_ROW
+            self.seen = {one.name: ScenarioSeen(name=one.name, not_run=why) for one in self.scenarios}
             return self.result()
         runs = self._plan()
         try:

@@ -12,11 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from tooling.edges.serving.reaping import MARK
+from tooling.edges.smoke.answers import load_answer, load_tail
 from tooling.smoke.observations import RankSeen
 from tooling.smoke.orders import Order
 
 PACKAGE_HOME = Path(__file__).resolve().parents[3]
-TAIL_BYTES = 4000
+READ_BYTES = 65536
+READS = 16
+"""At most so many at once: one worker that never stops talking must not keep the deadlines from being looked at."""
+LINE_BYTES = 8192
+STEP_CHARACTERS = 300
 
 
 class Worker:
@@ -64,22 +69,25 @@ class Worker:
             self._process.stdin.flush()
 
     def hear(self) -> bool:
-        """Takes in what it said; False once it has closed its line."""
-        while True:
+        """Takes in what it said, as much as there is or a megabyte; False once it has closed its line."""
+        for _ in range(READS):
             try:
-                data = os.read(self.handle, 65536)
+                data = os.read(self.handle, READ_BYTES)
             except BlockingIOError:
                 return True
             if not data:
                 return False
-            *lines, self._rest = (self._rest + data).split(b"\n")
+            *lines, rest = (self._rest + data).split(b"\n")
+            self._rest = rest[:LINE_BYTES]
             for line in lines:
                 self._take(line)
+        return True
 
     def _take(self, line: bytes) -> None:
-        with suppress(ValueError, TypeError, KeyError):
+        """A step; whatever else came out there is none of ours, and no progress."""
+        with suppress(ValueError, TypeError, KeyError, OverflowError, RecursionError):
             said = json.loads(line)
-            self.step, self.profiles = str(said["step"]), int(said["profiles"])
+            self.step, self.profiles = str(said["step"])[:STEP_CHARACTERS], int(said["profiles"])
             self.heard += 1
             self.ready = self.ready or self.step == "ready"
 
@@ -109,12 +117,7 @@ class Worker:
 
     def answer(self) -> dict[str, Any]:
         """What it left, {} if nothing or nothing that can be read."""
-        try:
-            body = json.loads(Path(self.order.answer).read_bytes())
-            RankSeen.from_json(body["seen"])
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            return {}
-        return body  # type: ignore[no-any-return]
+        return load_answer(Path(self.order.answer), self.rank)
 
     def seen(self) -> RankSeen:
         """The rank as it came out: its own answer, or what is known of one that left none."""
@@ -135,11 +138,7 @@ class Worker:
         )
 
     def log_tail(self) -> str:
-        try:
-            data = self._log.read_bytes()
-        except OSError:
-            return ""
-        return data[-TAIL_BYTES:].decode("utf-8", "replace")
+        return load_tail(self._log)
 
 
 def _environment(environ: Mapping[str, str], mark: str) -> dict[str, str]:

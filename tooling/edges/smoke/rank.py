@@ -16,6 +16,7 @@ from tooling.capabilities.gating import Strategy, World
 from tooling.capabilities.table import Row
 from tooling.capabilities.table_text import parse
 from tooling.edges.smoke.channel import Channel
+from tooling.edges.smoke.witness import Witness
 from tooling.smoke.observations import ErrorSeen
 from tooling.smoke.orders import Order
 from tooling.warmup import count_lookups, flashinfer_autotune
@@ -33,9 +34,10 @@ class FlashInferCuteDslNvFp4LinearKernel:
 class Work:
     """One rank's work. `found` holds fields of `RankSeen`, `extra` what the orchestrator asks beside them."""
 
-    def __init__(self, order: Order, channel: Channel) -> None:
+    def __init__(self, order: Order, channel: Channel, witness: Witness) -> None:
         self._order = order
         self._channel = channel
+        self._witness = witness
         self._torch, self._dist = import_module("torch"), import_module("torch.distributed")
         self.found: dict[str, Any] = {}
         self.extra: dict[str, Any] = {}
@@ -57,6 +59,8 @@ class Work:
             listener=self._channel.hear,
         )
         self.extra["seconds"] = time.monotonic() - started
+        # Taken here, since these are parts of those seconds; what is measured afterwards may compile as well.
+        self.found |= {"jit_s": self._witness.jit_s, "tuning_s": self._witness.tuning_s}
         whole = record.as_json()
         self.extra["record"] = {key: value for key, value in whole.items() if key != "ranks"}
         mine = next((report for report in record.ranks if report.rank == order.rank), None)

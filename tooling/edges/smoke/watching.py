@@ -69,8 +69,11 @@ class Crew:
             for worker in self.workers:
                 selector.register(worker.handle, selectors.EVENT_READ, worker)
             while selector.get_map():
-                for key, _ in selector.select(LOOK_EVERY_S):
-                    if not key.data.hear():
+                selector.select(LOOK_EVERY_S)
+                for key in list(selector.get_map().values()):
+                    # A process that a worker has forked may hold its line open; the worker's own end counts.
+                    ended = not key.data.alive
+                    if not key.data.hear() or ended:
                         selector.unregister(key.fd)
                 if not gone and all(worker.ready or not worker.alive for worker in self.workers):
                     gone = True

@@ -13,35 +13,20 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any
 
+from tooling.warmup.jit_clock import JitClock, jit_clock
+
+PROFILE = "_profile_single_kernel"
+"""AutoTuner's method that times one tactic."""
 MOST_LINES = 20
 """Log lines of each kind that are kept."""
 
 
-class Watch:
-    """Seconds of the outermost of nested calls."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-        self._depth = 0
-
-    @property
-    def running(self) -> bool:
-        return self._depth > 0
-
-    @contextlib.contextmanager
-    def measure(self) -> Iterator[None]:
-        self._depth += 1
-        started = time.perf_counter()
-        try:
-            yield
-        finally:
-            self._depth -= 1
-            if not self._depth:
-                self.seconds += time.perf_counter() - started
-
-
 class Lines(logging.Handler):
-    """FlashInfer's lines about memory that ran out and tactics that were left out."""
+    """FlashInfer's lines about memory that ran out and tactics that were left out.
+
+    Their words are the same from 0.6.12 to 0.7.4. While ranks time together (process groups, from 0.6.16 on) a tactic
+    that runs out of memory has no line; `note_out_of_memory` is for what is seen beside the log.
+    """
 
     def __init__(self) -> None:
         super().__init__(logging.DEBUG)
@@ -56,6 +41,9 @@ class Lines(logging.Handler):
         elif "skipping tactic" in low:
             self._keep(self.skipped_tactics, text)
 
+    def note_out_of_memory(self, text: str) -> None:
+        self._keep(self.out_of_memory, text)
+
     def _keep(self, lines: list[str], text: str) -> None:
         line = text.split("\n", 1)[0][:300]
         if line not in lines and len(lines) < MOST_LINES:
@@ -63,51 +51,35 @@ class Lines(logging.Handler):
 
 
 class Witness:
-    """What was seen so far. `passed`: the last `skip_ops`, None where no call had the argument.
-
-    `knows_jit`: this release compiles through functions that are known, so that the seconds can be told.
-    """
+    """What was seen so far. `passed`: the last `skip_ops`, None where no call had the argument."""
 
     def __init__(self) -> None:
-        self.jit, self.tuning, self.jit_in_tuning = Watch(), Watch(), 0.0
+        self._watching = contextlib.ExitStack()
+        self._jit = JitClock()
+        self._tunings = 0
+        self.tuning_s = 0.0
+        """In tuning mode, without compiling."""
         self.passed: tuple[str, ...] | None = None
-        self.knows_jit = False
         self.lines = Lines()
 
     @property
-    def tuning_s(self) -> float:
-        """Without compiling."""
-        return self.tuning.seconds - self.jit_in_tuning
+    def jit_s(self) -> float | None:
+        """Seconds spent compiling; None where this release compiles through functions that are not known."""
+        return self._jit.seconds if self._jit.watched else None
 
     def install(self) -> None:
-        """Wraps the installed FlashInfer's functions, for the rest of the process."""
-        self._watch_compiling()
-        self._watch_tuning(import_module("flashinfer.autotuner"), "autotune", _autotune_tunes)
+        """Wraps the installed FlashInfer's functions, for the rest of the process or until `close`."""
+        self._jit = self._watching.enter_context(jit_clock())
+        autotuner = import_module("flashinfer.autotuner")
+        self._watch_tuning(autotuner, "autotune", _autotune_tunes)
+        self._watch_profiling(getattr(autotuner, "AutoTuner", None))
         with contextlib.suppress(ImportError):
             self._watch_tuning(import_module("flashinfer.autotune_cache"), "autotune_v2", _autotune_v2_tunes)
         self._listen()
 
-    def _watch_compiling(self) -> None:
-        core = import_module("flashinfer.jit.core")
-        spec = getattr(core, "JitSpec", None)
-        for owner, name in ((core, "run_ninja"), (spec, "build"), (spec, "build_and_load")):
-            original = getattr(owner, name, None)
-            if original is not None:
-                setattr(owner, name, self._compiling(original))
-                self.knows_jit = True
-
-    def _compiling(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(original)
-        def compiling(*args: Any, **kwargs: Any) -> Any:
-            before, outermost = self.jit.seconds, not self.jit.running
-            try:
-                with self.jit.measure():
-                    return original(*args, **kwargs)
-            finally:
-                if outermost and self.tuning.running:
-                    self.jit_in_tuning += self.jit.seconds - before
-
-        return compiling
+    def close(self) -> None:
+        """Nothing is watched any longer; what was seen stays."""
+        self._watching.close()
 
     def _watch_tuning(self, module: Any, name: str, tunes: Callable[..., bool]) -> None:
         original = getattr(module, name, None)
@@ -124,11 +96,37 @@ class Witness:
             return self._measured(context) if tunes(*args, **kwargs) else context
 
         setattr(module, name, watched)
+        self._watching.callback(setattr, module, name, original)
+
+    def _watch_profiling(self, tuner: Any) -> None:
+        original = getattr(tuner, PROFILE, None)
+        if original is None:
+            return
+
+        @functools.wraps(original)
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return original(*args, **kwargs)
+            except Exception as error:
+                if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+                    self.lines.note_out_of_memory(f"while a kernel was timed: {error}")
+                raise
+
+        setattr(tuner, PROFILE, watched)
+        self._watching.callback(setattr, tuner, PROFILE, original)
 
     @contextlib.contextmanager
     def _measured(self, context: Any) -> Iterator[Any]:
-        with self.tuning.measure(), context as value:
-            yield value
+        """The context, its time added up; of nested ones the outermost counts."""
+        began, compiled = time.monotonic(), self._jit.seconds
+        self._tunings += 1
+        try:
+            with context as value:
+                yield value
+        finally:
+            self._tunings -= 1
+            if not self._tunings:
+                self.tuning_s += time.monotonic() - began - (self._jit.seconds - compiled)
 
     def _listen(self) -> None:
         """Takes debug lines too, in which tactics that failed are told; what FlashInfer prints stays as it was."""
@@ -140,6 +138,7 @@ class Witness:
                         handler.setLevel(max(handler.level, logger.getEffectiveLevel()))
                     logger.setLevel(logging.DEBUG)
                     logger.addHandler(self.lines)
+                    self._watching.callback(logger.removeHandler, self.lines)
 
 
 def _autotune_tunes(tune_mode: bool = True, *_: Any, **__: Any) -> bool:  # FlashInfer's signature

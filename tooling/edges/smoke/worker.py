@@ -45,7 +45,7 @@ def _answer(order: Order, channel: Channel, audit: Audit) -> dict[str, Any]:
         for name in ("torch", "torch.distributed", "flashinfer"):
             import_module(name)
         witness.install()
-        work = import_module("tooling.edges.smoke.rank").Work(order, channel)
+        work = import_module("tooling.edges.smoke.rank").Work(order, channel, witness)
         if order.rehearsal:
             import_module(order.rehearsal["module"]).prepare(order, channel)
         channel.at("ready")
@@ -70,12 +70,10 @@ def _body(
         why=why,
         exit_status=0,
         passed=witness.passed,
-        jit_s=witness.jit.seconds if witness.knows_jit else None,
-        tuning_s=witness.tuning_s,
         out_of_memory=tuple(witness.lines.out_of_memory),
         skipped_tactics=tuple(witness.lines.skipped_tactics),
         downloads=tuple(audit.downloads),
-        **found,
+        **{"jit_s": witness.jit_s, "tuning_s": witness.tuning_s, **found},
     )
     extra = work.extra if work else {}
     return {"seen": seen.as_json(), "opened": sorted(audit.opened), "profiles": channel.profiles, **extra}
