@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
 
-from tooling.commands.gate_inputs import read_by_gate
+from tooling.commands.gate_inputs import evidence_folders, read_by_gate
 from tooling.commands.terminal import Terminal
 from tooling.edges.output_files import write_output
 from tooling.errors import InputError
@@ -46,7 +46,7 @@ def check_outputs(args: argparse.Namespace) -> dict[str, Path]:
         if place in seen:
             raise InputError(f"--{option} {path}: is where --{seen[place]} goes as well", reason="BAD_ARGUMENTS")
         seen[place] = option
-        if path != STDOUT and read_by_gate(path, args.evidence or [args.root / "evidence"]):
+        if path != STDOUT and read_by_gate(path, evidence_folders(args)):
             raise InputError(
                 f"--{option} {path}: lies in a folder of evidence, where the next gate would take it for a record",
                 hint="name a file elsewhere",

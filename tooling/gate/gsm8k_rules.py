@@ -17,7 +17,7 @@ def check_gsm8k(record: Record, channel: Channel) -> Iterator[Remark]:
         yield from _runs(record.measurements)
         yield from _server(record, record.measurements["server"], channel)  # type: ignore[arg-type]
         yield from _rules(record.measurements, channel)
-    except (KeyError, TypeError, AttributeError, IndexError, ValueError) as cause:
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError, ArithmeticError, RecursionError) as cause:
         yield contradiction(f"the record says pass and its measurements are not those of an evaluation: {cause!r}")
 
 

@@ -92,11 +92,10 @@ def start_ups(verdict: Verdict) -> tuple[StartUp, ...]:
 
 def gating_rows(verdict: Verdict) -> tuple[GatingRow, ...]:
     """Every scenario that a smoke record names, in the table's order, strangers last."""
-    row = verdict.bump.row_after if verdict.bump else None
     seen = {subject_of(file): body for file in taken(verdict, "smoke") if (body := read_seen(file)) is not None}
     named = {scenario.name: None for body in seen.values() for scenario in body.scenarios}
     order = [*(name for name in SCENARIOS if name in named), *(name for name in named if name not in SCENARIOS)]
-    return tuple(_gating_row(str(name), row, seen) for name in order)
+    return tuple(_gating_row(str(name), verdict.row, seen) for name in order)
 
 
 def unreadable(verdict: Verdict) -> tuple[EvidenceFile, ...]:
@@ -110,7 +109,7 @@ def read_seen(file: EvidenceFile | None) -> Seen | None:
         return None
     try:
         seen = Seen.from_json(file.record.measurements)
-    except (KeyError, TypeError, AttributeError, ValueError):
+    except (KeyError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError):
         return None
     names: list[object] = [scenario.name for scenario in seen.scenarios]
     return seen if all(isinstance(name, str) for name in names) else None

@@ -27,7 +27,7 @@ def test_two_starts_that_gate_differently_show_the_one_that_is_not_expected() ->
 
 
 def test_without_a_row_nothing_is_said_to_agree() -> None:
-    rows = gating_rows(of(smoke_file(samples.smoke("sm90")), bump=None))
+    rows = gating_rows(of(smoke_file(samples.smoke("sm90")), row=None))
     assert {row.expected for row in rows} == {None}
     assert {seen.agrees for row in rows for seen in row.seen.values()} == {None}
 
