@@ -15,6 +15,7 @@ from tooling.gate.missing import render_missing
 from tooling.gate.text import render_text
 from tooling.gate.told import errands
 from tooling.gate.values import Verdict
+from tooling.pins.settings import FILE
 
 RENDERERS = {
     "junit": ("junit", "render_junit", "the verdict as JUnit XML, for CI's own reports"),
@@ -46,7 +47,11 @@ def check_outputs(args: argparse.Namespace) -> dict[str, Path]:
         if place in seen:
             raise InputError(f"--{option} {path}: is where --{seen[place]} goes as well", reason="BAD_ARGUMENTS")
         seen[place] = option
-        if path != STDOUT and read_by_gate(path, evidence_folders(args)):
+        if place == (args.policy or args.root / FILE).resolve():
+            raise InputError(
+                f"--{option} {path}: is the policy itself", hint="name another file", reason="BAD_ARGUMENTS"
+            )
+        if path != STDOUT and read_by_gate(path, [*evidence_folders(args), *args.before]):
             raise InputError(
                 f"--{option} {path}: lies in a folder of evidence, where the next gate would take it for a record",
                 hint="name a file elsewhere",

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from tooling.capabilities.gating import Gating, World, gate
 from tooling.capabilities.table import Row
 from tooling.gate.values import EvidenceFile, Verdict
+from tooling.smoke.expectations import fit_scenario
 from tooling.smoke.observations import RunSeen, ScenarioSeen, Seen
 from tooling.smoke.scenarios import SCENARIOS
 
@@ -192,7 +193,8 @@ def _gating_row(name: str, row: Row | None, seen: Mapping[str, Seen]) -> GatingR
     scenario = SCENARIOS.get(name)
     expected = None
     if scenario is not None and row is not None:
-        world = World(ranks=scenario.ranks, backend=scenario.backend, cache_off=scenario.cache_off)
+        ran = fit_scenario(scenario, row)
+        world = World(ranks=ran.ranks, backend=ran.backend, cache_off=ran.cache_off)
         expected = gate(row.facts, world, deepep_synchronized=row.deepep_synchronized is not None)
     return GatingRow(
         scenario=name,

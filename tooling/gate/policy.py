@@ -120,13 +120,15 @@ class Policy:
         Raises:
             InputError: there is none; the message lists those there are.
         """
-        wanted = name or self.default
+        wanted = self.default if name is None else name
         found = None if wanted is None else self.channels.get(wanted)
         if found is not None:
             return found
         there = ", ".join(self.channels) or "none"
         raise InputError(
-            f"{path}: no channel is called {wanted!r}; it has {there}" if wanted else f"{path}: names no channel",
+            f"{path}: no channel is called {wanted!r}; it has {there}"
+            if wanted is not None
+            else f"{path}: names no channel",
             hint="give --channel NAME; docs/gate.md shows how to write one",
             reason="UNKNOWN_CHANNEL",
         )
