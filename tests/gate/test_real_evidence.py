@@ -163,40 +163,71 @@ def test_the_record_of_another_release_is_foreign() -> None:
 
 Place = tuple[str | int, ...]
 
-HARMLESS: tuple[Place, ...] = (
-    ("findings",),  # a warning or note less, or in other words: the smoke's are made again, other errors count
-    ("gpu",),
-    ("manifest_digest",),  # null before the image was pushed
-    ("format",),  # 1, as before
-    ("subject",),  # null, as before
-    ("reason",),
-    ("started",),  # within the same minutes
-    ("tool_version",),
-    ("measurements", "sites"),  # a pin less: how many there must be, the check itself knows
-    ("measurements", "versions", "torch"),
-    ("measurements", "versions", "flashinfer-cubin"),
-    ("measurements", "layers"),
-    ("measurements", "overrides"),
-    ("measurements", "config"),
-    ("measurements", "conditions"),
-    ("measurements", "data"),
-    ("measurements", "server"),
-    ("measurements", "runs"),
-    ("measurements", "baseline"),
-    ("measurements", "warm_against_cold"),
-    ("measurements", "files"),
-    ("measurements", "verdicts"),
-    ("measurements", "judged"),  # it is judged again
-    ("measurements", "jit"),
-    ("measurements", "took_s"),
-    ("measurements", "pinned"),
-    ("measurements", "bypasses"),
-    ("measurements", "overrides"),
-    ("measurements", "not_covered"),
-    ("measurements", "machine"),
-    ("measurements", "scenarios"),
+HARMLESS = (
+    "manifest_digest",  # null before the image was pushed
+    "format",  # 1, which True is not
+    "subject",  # null, as before
+    "reason",
+    "gpu",  # its architecture is compared, the rest shown
+    "started",  # within a second of what it was
+    "tool_version",
+    "findings",  # a warning or note less, or in other words: an error there counts
+    "measurements.sites.#",  # a pin less: how many there must be, the check itself knows
+    "measurements.versions.torch",
+    "measurements.versions.flashinfer-cubin",  # what is not installed cannot disagree
+    "measurements.conditions",  # of an evaluation: shown, and compared by the stage itself
+    "measurements.config.name",
+    "measurements.config.sha256",
+    "measurements.config.startup_max_wait_seconds",
+    "measurements.config.accuracy_threshold",  # a smaller number than the one that was reached
+    "measurements.config.tolerance",
+    "measurements.data.available",
+    "measurements.data.slice",
+    "measurements.data.slice_seed",
+    "measurements.data.source",
+    "measurements.data.test_sha256",
+    "measurements.data.train_sha256",
+    "measurements.server",  # release, image and environment are compared below
+    "measurements.runs.#.",
+    "measurements.baseline.",
+    "measurements.verdicts.",  # a wrong answer in other words
+    "measurements.warm_against_cold",
+    "measurements.files",
+    "measurements.jit",  # of a smoke: shown; it is judged again from what each rank saw
+    "measurements.judged.",
+    "measurements.judged",
+    "measurements.took_s",
+    "measurements.pinned.",
+    "measurements.not_covered",
+    "measurements.machine.",
+    "measurements.scenarios.#.cold.",
+    "measurements.scenarios.#.warm.",
 )
-"""Places where a change may leave a pass: what stands there is shown, or no rule depends on that part of it."""
+"""Where a change may leave a pass: what stands there is shown, or no rule depends on that part of it."""
+
+TELLING = (
+    "measurements.judged.status",
+    "measurements.machine.arch",
+    "measurements.machine.packages.flashinfer-python",
+    "measurements.baseline.lost",
+    "measurements.baseline.gained",
+    "measurements.baseline.paired",
+    "measurements.runs.#.accuracy",
+    "measurements.runs.#.reason",
+    "measurements.server.image_id",
+    "measurements.scenarios.#.cold.ranks",
+    "measurements.scenarios.#.warm.ranks",
+    "measurements.scenarios.#.cold.ranks.#",
+    "measurements.scenarios.#.warm.ranks.#",
+    "measurements.scenarios.#.cold.ranks.#.end",
+    "measurements.scenarios.#.warm.ranks.#.end",
+)
+"""What must not change to any of the values, although it stands below something harmless."""
+
+
+def named(place: Place) -> str:
+    return ".".join("#" if isinstance(key, int) else key for key in place)
+
 
 VALUES: tuple[Any, ...] = (
     None, True, False, 0, -1, 1, 3.5, 1e308, 10**400, "", "x", "<b>\u202e\x00", "\ud800", "9" * 5000, [], {}, [None], [[]],
@@ -232,7 +263,13 @@ def spoil(body: dict[str, Any], place: Place, value: object) -> None:
         inner[place[-1]] = value
 
 
-@settings(max_examples=120)
+def is_harmless(name: str, value: object) -> bool:
+    if name in TELLING:  # a small count of questions is as good as another
+        return name.startswith("measurements.baseline") and value in (0, 1)
+    return any(name == one.rstrip(".") or name.startswith(one if one[-1] == "." else f"{one}.") for one in HARMLESS)
+
+
+@settings(max_examples=60)
 @given(
     st.sampled_from(["0.6.13", "0.7.0.post1"]),
     st.sampled_from(["check", "image release", "smoke sm90", "gsm8k qwen"]),
@@ -251,16 +288,16 @@ def test_whatever_a_sealed_record_holds_there_is_a_verdict_and_no_pass_by_it(
     verdict = judged(found)
     render_all(verdict)
     if verdict.outcome is Outcome.PASS:
-        assert any(place[: len(harmless)] == harmless for harmless in HARMLESS), place
+        assert is_harmless(named(place), value), (title, place, value)
 
 
 def test_nothing_but_a_pass_of_the_unaltered_kind_lets_a_release_go() -> None:
     """The fields that carry the verdict: each altered to any of the values is no pass."""
-    for title, text in texts("0.6.13").items():
+    for title in texts("0.6.13"):
         for key in ("stage", "status", "pins_sha256", "flashinfer_version", "commit", "dirty", "ended", "measurements"):
-            for value in (GONE, *VALUES):
+            for value in (GONE, None, True, "x", [], {"": None}):
                 found = {name: json.loads(one) for name, one in texts("0.6.13").items()}
                 if found[title][key] == value and type(found[title][key]) is type(value):
                     continue
                 spoil(found[title], (key,), value)
-                assert judged(found).outcome is not Outcome.PASS, (title, key, value, text[:0])
+                assert judged(found).outcome is not Outcome.PASS, (title, key, value)

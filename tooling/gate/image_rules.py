@@ -39,8 +39,11 @@ def check_image_record(record: Record, channel: Channel) -> Iterator[Remark]:
 
 def _overrides(record: Record, channel: Channel) -> Iterator[Remark]:
     """`--set TARGET.KEY=VALUE` of the build: it wins over the bake file and over the pins."""
-    overrides = record.measurements.get("overrides")
-    for item in map(str, overrides if isinstance(overrides, list) else ()):
+    overrides = record.measurements.get("overrides", [] if "verified" in record.measurements else None)
+    if not isinstance(overrides, list):
+        yield contradiction("the image passes its proof and the record does not tell what its build was told")
+        return
+    for item in map(str, overrides):
         _, _, key = item.partition("=")[0].partition(".")
         if key.partition(".")[0] in _HARMLESS:
             continue
