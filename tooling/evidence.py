@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -79,12 +80,12 @@ def parse_record(text: str) -> Record:
         InputError: not JSON, a field missing or of another type, or a digest that does not fit (`HAND_EDITED`).
     """
     try:
-        body = json.loads(text, parse_constant=_no_constant)
+        body = json.loads(text, parse_constant=_no_constant, parse_float=_finite, object_pairs_hook=_once)
     except (ValueError, RecursionError) as cause:
         raise InputError(f"the record is not JSON: {cause}", reason="UNPARSABLE") from cause
     if not isinstance(body, dict):
         raise InputError("the record is not a JSON object", reason="UNPARSABLE")
-    if body.get("format") != FORMAT:
+    if type(body.get("format")) is not int or body["format"] != FORMAT:
         raise InputError(f"the record's format is {body.get('format')!r}, not {FORMAT}", reason="UNPARSABLE")
     if body.get("digest") != digest(body):
         raise InputError(
@@ -100,6 +101,21 @@ def parse_record(text: str) -> Record:
 
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON value")
+
+
+def _finite(text: str) -> float:
+    if math.isinf(number := float(text)):
+        raise ValueError(f"{text[:40]} is beyond what a number can be")
+    return number
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """An object's values. Of a key that stands twice, two readers might take another value."""
+    body = dict(pairs)
+    if len(body) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"the key {next(name for name in names if names.count(name) > 1)!r} stands twice")
+    return body
 
 
 def _body(record: Record) -> dict[str, object]:
@@ -174,4 +190,7 @@ def _parse_time(text: str) -> datetime:
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
         raise ValueError(f"{text!r} has no time zone")
-    return moment
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError as cause:
+        raise ValueError(f"{text!r} is beyond what a time can be") from cause

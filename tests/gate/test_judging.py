@@ -138,6 +138,10 @@ MEASURED: dict[str, tuple[str, tuple[str | int, ...], Any, str]] = {
     "an image without layers": ("image release", ("layers",), [], "CONTRADICTORY"),
     "a build that was told another release": (
         "image release", ("overrides",), ["release.args.FLASHINFER_VERSION=0.6.14"], "OVERRIDE"),
+    "layers that are no digests": ("image release", ("layers", 1), "x", "CONTRADICTORY"),
+    "what the build was told, in another shape": (
+        "image release", ("overrides",), {"release.args.FLASHINFER_VERSION": "0.6.14"}, "CONTRADICTORY"),
+    "no word of what the build was told": ("image release", ("overrides",), None, "CONTRADICTORY"),
     "no GPU": ("smoke sm90", ("machine", "gpus"), [], "CONTRADICTORY"),
     "another GPU": ("smoke sm90", ("machine", "arch"), "sm100", "CONTRADICTORY"),
     "another release installed": ("smoke sm90", ("machine", "packages", "flashinfer-python"), "0.6.12", "CONTRADICTORY"),
@@ -162,6 +166,11 @@ MEASURED: dict[str, tuple[str, tuple[str | int, ...], Any, str]] = {
     "no baseline": ("gsm8k qwen", ("baseline",), None, "NO_BASELINE"),
     "lost against the baseline": (
         "gsm8k qwen", ("baseline",), lambda old: {**old, "lost": 40, "p_value": 0.001}, "CONTRADICTORY"),
+    "a baseline of which no question was asked": ("gsm8k qwen", ("baseline", "paired"), 0, "CONTRADICTORY"),
+    "a baseline with more questions than were asked": ("gsm8k qwen", ("baseline", "paired"), 10**9, "CONTRADICTORY"),
+    "a baseline that was lost against with another p": (
+        "gsm8k qwen", ("baseline",), lambda old: {**old, "lost": 40, "p_value": 1.0}, "CONTRADICTORY"),
+    "counts of a comparison that are none": ("gsm8k qwen", ("baseline", "lost"), "3", "CONTRADICTORY"),
     "below the threshold": ("gsm8k qwen", ("runs", 0, "accuracy"), 0.5, "CONTRADICTORY"),
     "no accuracy": ("gsm8k qwen", ("runs", 0, "accuracy"), None, "CONTRADICTORY"),
     "a better accuracy than its verdicts": ("gsm8k qwen", ("runs", 0, "accuracy"), 0.9, "CONTRADICTORY"),

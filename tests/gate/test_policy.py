@@ -96,6 +96,18 @@ BEYOND_THE_SCHEMA = {
         C + 'stages = ["check"]\ninforms = ["check"]\n', "channels.c.informs: 'check' is asked for"),
     "a date in quotes": (FAULT + 'reason = "r"\nexpires = "2026-12-31"\n', "channels.c.known_faults[0].expires: found '2026-12-31'"),
     "a time of day": (FAULT + 'reason = "r"\nexpires = 2026-12-31T10:00:00Z\n', "channels.c.known_faults[0].expires: found datetime"),
+    "a fault twice": (
+        FAULT + 'reason = "r"\nexpires = 2026-12-31\n[[channels.c.known_faults]]\nid = "a#1"\nreason = "r"\nexpires = 2027-12-31\n',
+        "channels.c.known_faults: 'a#1' stands there twice"),
+    "an age without end": (C + 'stages = ["check"]\nmax_age_hours = { check = inf }\n', "channels.c.max_age_hours.check: found inf"),
+    "an age that is no number": (C + 'stages = ["check"]\nmax_age_hours = { check = nan }\n', "channels.c.max_age_hours.check: found nan"),
+    "questions without end": (
+        GSM8K + 'configs = ["q.yaml"]\nmin_questions = inf\n', "channels.c.gsm8k.min_questions: found inf"),
+    "a speed-up without end": (SMOKE + "min_speedup = inf\n", "channels.c.smoke.min_speedup: found inf"),
+    "a number of thousands of digits": (C + f"stages = {'9' * 5000}\n", "is not TOML"),
+    "an age in centuries": (
+        C + 'stages = ["check"]\nmax_age_hours = { check = 1e300 }\n', "expected a number from 0 to 1,000,000"),
+    "a blank among what may stay uncovered": (SMOKE + 'not_covered = [" "]\n', "channels.c.smoke.not_covered: found [' ']"),
     "no TOML": ("[channels", "is not TOML"),
 }  # fmt: skip
 
@@ -114,6 +126,20 @@ def test_every_problem_is_named_at_once() -> None:
     assert [part.split(":")[0] for part in parts] == [
         "gate.x", "channels.a.stages", "channels.b.allow", "channels.b.smoke.architectures",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["", "a b", "\u202e", "-x", "a\n::error::b", "a/b"])
+def test_a_channel_has_a_name_that_can_be_typed(name: str) -> None:
+    with pytest.raises(InputError) as raised:
+        parse_policy(f'[channels.{json.dumps(name)}]\nstages = ["check"]\n', path="p.toml")
+    assert f"channels: found the name {name!r}" in raised.value.message
+
+
+def test_an_empty_channel_name_is_none_of_the_channels_and_not_the_default() -> None:
+    policy = parse_policy('[gate]\nchannel = "c"\n' + C + 'stages = ["check"]\n', path="p.toml")
+    assert policy.channel(None, path="p.toml").name == "c"
+    with pytest.raises(InputError, match="no channel is called ''; it has c"):
+        policy.channel("", path="p.toml")
 
 
 def test_an_unknown_channel_lists_those_there_are() -> None:

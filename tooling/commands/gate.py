@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, terminal: Terminal) -> Report:
     """Exit 0: PASS; 4: FAIL; 5: INCOMPLETE; 2: a broken policy, an unknown channel, no folder of evidence."""
-    args.root = check_root(args.root)
+    check_root(args.root)
     outputs = check_outputs(args)
     inputs = load_gate_inputs(args)
     verdict = judge(

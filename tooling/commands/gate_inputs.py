@@ -12,7 +12,7 @@ from tooling.capabilities.table import Table
 from tooling.commands.recording import load_pins
 from tooling.edges import clock
 from tooling.edges.capability_table import load_table
-from tooling.edges.evidence_files import load_evidence
+from tooling.edges.evidence_files import is_record_name, load_evidence
 from tooling.edges.files.reading import load_text
 from tooling.edges.files.tree import load_optional_text, load_settings
 from tooling.errors import InputError
@@ -42,16 +42,22 @@ def load_gate_inputs(args: argparse.Namespace) -> GateInputs:
         InputError: a broken policy, an unknown channel, no folder of evidence, a broken tree.
     """
     channel = load_channel(args)
-    folders = args.evidence or [args.root / "evidence"]
+    folders = evidence_folders(args)
     return GateInputs(
         channel=channel,
-        files=load_evidence(folders),
-        earlier=load_evidence(args.before, option="--before"),
+        files=load_evidence(folders, leave_out=args.before),
+        earlier=load_evidence(args.before, option="--before", leave_out=folders),
         given=_given(args),
         # Whole seconds, as every output shows them: judging again at that time gives the same bytes.
         as_of=args.as_of or clock.now().replace(microsecond=0),
         table=load_table(),
     )
+
+
+def evidence_folders(args: argparse.Namespace) -> list[Path]:
+    """The folders that are read, as they were typed: a verdict shows no machine's own paths."""
+    named: list[Path] = args.evidence
+    return named or [args.root / "evidence"]
 
 
 def load_channel(args: argparse.Namespace) -> Channel:
@@ -72,11 +78,11 @@ def moment(text: str) -> datetime:
     """An argument's ISO 8601 time with its zone, such as 2026-06-01T12:00:00Z, in UTC."""
     try:
         found = datetime.fromisoformat(text)
-    except ValueError:
-        found = None
-    if found is None or found.tzinfo is None:
-        raise argparse.ArgumentTypeError(f"found {text!r}, expected a time with its zone, as 2026-06-01T12:00:00Z")
-    return found.astimezone(UTC)
+        if found.tzinfo is not None:
+            return found.astimezone(UTC)
+    except (ValueError, OverflowError):
+        pass
+    raise argparse.ArgumentTypeError(f"found {text!r}, expected a time with its zone, as 2026-06-01T12:00:00Z")
 
 
 def commit(text: str) -> str:
@@ -97,6 +103,7 @@ def _given(args: argparse.Namespace) -> Given:
 
 def read_by_gate(path: Path, folders: list[Path]) -> bool:
     """Whether the gate would take that file for a record the next time."""
+    real, listed = path.resolve(), [folder.resolve() for folder in folders]
     if path.suffix != ".json":
         return False
-    return any(path.resolve().parent == folder.resolve() for folder in folders)
+    return real.parent in listed or (is_record_name(path.name) and real.parent.parent in listed)

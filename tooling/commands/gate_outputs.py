@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 
 from tooling.commands.argument_types import file
-from tooling.commands.gate_inputs import read_by_gate
+from tooling.commands.gate_inputs import evidence_folders, read_by_gate
 from tooling.commands.terminal import Terminal
 from tooling.edges.output_files import write_output
 from tooling.errors import InputError
@@ -16,6 +16,7 @@ from tooling.gate.missing import render_missing
 from tooling.gate.text import render_text
 from tooling.gate.told import errands
 from tooling.gate.values import Verdict
+from tooling.pins.settings import FILE
 
 RENDERERS = {
     "junit": ("junit", "render_junit", "the verdict as JUnit XML, for CI's own reports"),
@@ -47,7 +48,11 @@ def check_outputs(args: argparse.Namespace) -> dict[str, Path]:
         if place in seen:
             raise InputError(f"--{option} {path}: is where --{seen[place]} goes as well", reason="BAD_ARGUMENTS")
         seen[place] = option
-        if path != STDOUT and read_by_gate(path, args.evidence or [args.root / "evidence"]):
+        if place == (args.policy or args.root / FILE).resolve():
+            raise InputError(
+                f"--{option} {path}: is the policy itself", hint="name another file", reason="BAD_ARGUMENTS"
+            )
+        if path != STDOUT and read_by_gate(path, [*evidence_folders(args), *args.before]):
             raise InputError(
                 f"--{option} {path}: lies in a folder of evidence, where the next gate would take it for a record",
                 hint="name a file elsewhere",

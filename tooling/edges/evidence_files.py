@@ -5,17 +5,23 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-from collections.abc import Iterable
+import re
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from tooling.edges.files.durable import make_private_folder, replace_file
 from tooling.edges.files.reading import load_bytes, resolve_inside
 from tooling.errors import EdgeError, InputError
 from tooling.evidence import Record, parse_record, render_record
+from tooling.gate.policy import STAGES
 from tooling.gate.values import EvidenceFile
 
 MAX_SIZE_BYTES = 32_000_000
 """The largest record seen, an evaluation of 1,319 questions with its flips, has well under 1 MB."""
+MAX_FOLDERS = 1000
+"""Of one folder that is read; a folder of evidence has a few, and `/proc` or a home folder is none."""
+
+_RECORD_NAME = re.compile(rf"(?:{'|'.join((*STAGES, 'bump'))})(?:-.+)?\.json", re.DOTALL)
 
 
 def write_record(folder: Path, record: Record) -> Path:
@@ -62,31 +68,59 @@ def load_record(path: Path) -> Record:
         raise InputError(f"{path}: {problem}", hint=hint, reason=cause.reason) from cause
 
 
-def load_evidence(folders: Iterable[Path], *, option: str = "--evidence") -> tuple[EvidenceFile, ...]:
+def load_evidence(
+    folders: Iterable[Path], *, option: str = "--evidence", leave_out: Iterable[Path] = ()
+) -> tuple[EvidenceFile, ...]:
     """Every `*.json` of these folders as it was found, in the order of their paths; a file given twice counts once.
 
-    What cannot be read is a value with a reason, since one bad file must neither hide nor stop the others.
+    CI unpacks each artifact into a folder of its own, so what is named like a record counts also one folder below,
+    `leave_out` excepted. What cannot be read is a value with a reason, since one bad file must neither hide nor stop
+    the others.
 
     Raises:
-        InputError: a folder is missing, no folder, or cannot be listed.
+        InputError: a folder is missing, no folder, cannot be listed, or has too many folders in it.
     """
+    others = {os.path.realpath(folder) for folder in leave_out}
     found: dict[tuple[str, str], EvidenceFile] = {}
     for folder in folders:
-        for name in _names(folder, option):
+        for name in _names(folder, option, others):
             file = _load_one(folder, name)
-            found.setdefault((file.sha256, "" if file.sha256 else file.path), file)
+            key = (file.sha256, "" if file.sha256 else file.path)
+            found[key] = min(file, found.get(key, file), key=lambda one: one.path)
     return tuple(sorted(found.values(), key=lambda file: file.path))
 
 
-def _names(folder: Path, option: str) -> list[str]:
+def is_record_name(name: str) -> bool:
+    """Whether a stage's record may have that name; in a folder's own folders only such files count."""
+    return _RECORD_NAME.fullmatch(name) is not None
+
+
+def _names(folder: Path, option: str, leave_out: Collection[str]) -> list[str]:
+    """Names of files relative to the folder; a folder below that cannot be listed is among them, to be told of."""
     try:
-        return sorted(name for name in os.listdir(folder) if name.endswith(".json") and not name.startswith("."))
+        own = sorted(name for name in os.listdir(folder) if not name.startswith("."))
+        below = [name for name in own if not name.endswith(".json") and (folder / name).is_dir()]
     except OSError as cause:
         raise InputError(
             f"{option} {folder}: found no folder that can be listed ({cause.strerror})",
             hint="run the stages first, or name the folders that they wrote to",
             reason="NO_EVIDENCE",
         ) from cause
+    if len(below) > MAX_FOLDERS:
+        raise InputError(
+            f"{option} {folder}: found {len(below):,} folders in it, expected {MAX_FOLDERS:,} at most",
+            hint="name the folders that the stages wrote to",
+            reason="TOO_MANY_FOLDERS",
+        )
+    kept = [name for name in below if os.path.realpath(folder / name) not in leave_out]
+    return [*(name for name in own if name.endswith(".json")), *(one for name in kept for one in _below(folder, name))]
+
+
+def _below(folder: Path, name: str) -> list[str]:
+    try:
+        return sorted(f"{name}/{one}" for one in os.listdir(folder / name) if is_record_name(one))
+    except OSError:
+        return [name]
 
 
 def _load_one(folder: Path, name: str) -> EvidenceFile:

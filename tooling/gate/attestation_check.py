@@ -37,9 +37,15 @@ def check_attestation(
 
 
 def check_records(attestation: Attestation, files: Sequence[EvidenceFile]) -> list[Finding]:
-    """Findings where the evidence files at hand and those that the attestation lists are not the same."""
-    listed = () if attestation.test_result is None else attestation.test_result.records
-    return [*_check_listed(listed, files), *_check_unlisted(listed, files)]
+    """Findings where the evidence files at hand and those that the attestation lists are not the same.
+
+    Those of the release before, which the gate was shown for comparison, may be among them and need not.
+    """
+    result = attestation.test_result
+    listed = () if result is None else result.records
+    compared = {item.sha256 for item in (() if result is None else result.compared)} - {item.sha256 for item in listed}
+    judged = [file for file in files if file.sha256 not in compared]
+    return [*_check_listed(listed, judged), *_check_unlisted(listed, judged)]
 
 
 def _check_types(attestation: Attestation) -> Iterator[Finding]:

@@ -51,6 +51,11 @@ class TestResult:
         """The evidence files that the gate read, those for comparison left out."""
         return tuple(item for item in self.configuration if item.annotations.get("use") in {"required", "read"})
 
+    @property
+    def compared(self) -> tuple[Resource, ...]:
+        """The evidence files of the release before."""
+        return tuple(item for item in self.configuration if item.annotations.get("use") == "comparison")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attestation:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from tooling.capabilities.comparing import compare
 from tooling.capabilities.table import Row, Table, lookup
@@ -35,7 +35,7 @@ def find_change(
 def find_row(table: Table, version: str | None) -> Row | None:
     try:
         return None if version is None else lookup(table, Version(version))
-    except InvalidVersion:
+    except ValueError:  # InvalidVersion, and a number with more digits than Python reads
         return None
 
 

@@ -54,7 +54,10 @@ def find_candidate(records: Sequence[Record], channel: Channel, given: Given) ->
     return Candidate(
         pins_sha256=pins,
         flashinfer_version=given.flashinfer_version or _first(record.flashinfer_version for record in ours),
-        commit=given.commit or _first(record.commit for record in ours if record.status != "fail"),
+        commit=_whole(
+            given.commit or _first(record.commit for record in ours if record.status != "fail"),
+            [record.commit for record in ours if record.commit],
+        ),
         images={target: image for target, image in images.items() if target in channel.image.targets},
         tested=tested,
         layers=layers,
@@ -89,6 +92,13 @@ def _images(records: Iterable[Record], layers: Mapping[str, tuple[str, ...]]) ->
 def extends(upper: tuple[str, ...], lower: tuple[str, ...]) -> bool:
     """Whether an image has all layers of the other at its bottom, and more."""
     return bool(lower) and len(upper) > len(lower) and upper[: len(lower)] == lower
+
+
+def _whole(commit: str | None, told: Sequence[str]) -> str | None:
+    """The commit as the first record has it that tells more of it: two commits may begin alike."""
+    if commit is None:
+        return None
+    return next((one for one in told if len(one) > len(commit) >= 7 and one.lower().startswith(commit.lower())), commit)
 
 
 def _layers(record: Record) -> tuple[str, ...]:

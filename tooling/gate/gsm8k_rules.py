@@ -8,7 +8,7 @@ from typing import Any
 from tooling.evidence import Record
 from tooling.gate.policy import Channel
 from tooling.gate.remarks import Remark, contradiction, note, public
-from tooling.gsm8k.statistics import ALPHA
+from tooling.gsm8k.statistics import ALPHA, mcnemar_exact
 
 
 def check_gsm8k(record: Record, channel: Channel) -> Iterator[Remark]:
@@ -17,7 +17,7 @@ def check_gsm8k(record: Record, channel: Channel) -> Iterator[Remark]:
         yield from _runs(record.measurements)
         yield from _server(record, record.measurements["server"], channel)  # type: ignore[arg-type]
         yield from _rules(record.measurements, channel)
-    except (KeyError, TypeError, AttributeError, IndexError, ValueError) as cause:
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError, ArithmeticError, RecursionError) as cause:
         yield contradiction(f"the record says pass and its measurements are not those of an evaluation: {cause!r}")
 
 
@@ -69,5 +69,18 @@ def _rules(measured: Mapping[str, Any], channel: Channel) -> Iterator[Remark]:
         if rules.baseline:
             detail = "it was not compared with an earlier release (`--baseline RECORD`)"
             yield Remark(word="NO_BASELINE", detail=detail)
-    elif baseline["p_value"] < ALPHA and baseline["lost"] > baseline["gained"]:
-        yield contradiction(f"the record says pass and {baseline['lost']} questions were lost against the baseline")
+    else:
+        yield from _compared(baseline, asked=len(measured["verdicts"]))
+
+
+def _compared(baseline: Mapping[str, Any], *, asked: int) -> Iterator[Remark]:
+    """The comparison's own judgement, made again from its counts."""
+    counts = [baseline["lost"], baseline["gained"], baseline["paired"]]
+    if any(type(count) is not int or count < 0 for count in counts):
+        yield contradiction("the record says pass and the counts of its comparison are none")
+        return
+    lost, gained, paired = counts
+    if not 0 < paired <= asked or lost + gained > paired:
+        yield contradiction(f"the record says pass and its comparison is over {paired} of {asked} questions")
+    elif mcnemar_exact(lost, gained) < ALPHA and lost > gained:
+        yield contradiction(f"the record says pass and {lost} questions were lost against the baseline")

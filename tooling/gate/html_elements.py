@@ -67,7 +67,11 @@ def table(label: str, heads: Sequence[Child], rows: Iterable[Sequence[Child]]) -
     body = [
         element("tr", element("th", row[0], scope="row"), [element("td", cell) for cell in row[1:]]) for row in rows
     ]
-    head = element("tr", [element("th", cell, scope="col") for cell in heads])
+    return scrolling(label, element("tr", [element("th", cell, scope="col") for cell in heads]), body)
+
+
+def scrolling(label: str, head: Html, body: Iterable[Html]) -> Html:
+    """A table of these rows, in a region that scrolls."""
     whole = element("table", element("caption", label), element("thead", head), element("tbody", body))
     return element("div", whole, class_="scroll", role="region", tabindex="0", aria_label=label)
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import TypeAlias
 
 from tooling.evidence import Record
-from tooling.findings import Finding
+from tooling.findings import Finding, Severity
 from tooling.gate import told
-from tooling.gate.html_elements import Html, badge, code, details, element, join, section, table
-from tooling.gate.values import EvidenceFile, Outcome, Reason, Verdict
+from tooling.gate.html_elements import Html, badge, code, details, element, join, scrolling, section
+from tooling.gate.values import EvidenceFile, Outcome, Reason, Requirement, Verdict
 
 Section: TypeAlias = tuple[str, str, "Html | None"]
 """Its id, its heading, and the part itself; none where there is nothing to show."""
@@ -19,28 +20,29 @@ def requirements_section(verdict: Verdict) -> Section:
     """What the channel asks for, what does not hold first; then reasons that belong to no requirement."""
     order = [Outcome.FAIL, Outcome.INCOMPLETE, Outcome.PASS]
     listed = sorted(verdict.requirements, key=lambda item: order.index(item.outcome))
-    explained = any(item.reasons for item in listed)
-    heads = ("Requirement", "Outcome", *(("Why",) if explained else ()), "Record", "Age")
-    rows = [
-        (
-            item.title,
-            badge(str(item.outcome), str(item.outcome).lower()),
-            *((_reasons(item.reasons) if item.reasons else "",) if explained else ()),
-            code(told.record_words(item)) if item.file else told.record_words(item),
-            element("span", told.render_age(item.file, verdict.as_of), class_="age"),
-        )
-        for item in listed
-    ]
+    head = element("tr", [element("th", words, scope="col") for words in ("Requirement", "Outcome", "Record")])
+    rows = [row for item in listed for row in _requirement(item, verdict)]
     held = {reason for item in verdict.requirements for reason in item.reasons}
     loose = tuple(reason for reason in told.causes(verdict) if reason not in held)
     part = section(
         "requirements",
         "Requirements",
         element("p", f"{_capital(told.outcomes(verdict.requirements))}."),
-        table("What the channel requires", heads, rows) if rows else None,
-        [element("h3", "Beyond single requirements"), _reasons(loose)] if loose else None,
+        scrolling("What the channel requires", head, rows) if rows else None,
+        [element("h3", "Beyond single requirements"), _reasons(loose, verdict)] if loose else None,
     )
     return "requirements", "Requirements", part
+
+
+def _requirement(item: Requirement, verdict: Verdict) -> list[Html]:
+    """A row, and below it, over the whole width, why it is so."""
+    record = code(told.record_words(item)) if item.file else told.record_words(item)
+    age = told.render_age(item.file, verdict.as_of)
+    cells = [badge(str(item.outcome), str(item.outcome).lower()), join(record, _hint(age and _old(age)))]
+    row = element("tr", element("th", item.title, scope="row"), [element("td", cell) for cell in cells])
+    if not item.reasons:
+        return [row]
+    return [row, element("tr", element("td", _reasons(item.reasons, verdict), colspan="3"), class_="why")]
 
 
 def errands_section(verdict: Verdict) -> Section:
@@ -63,18 +65,15 @@ def findings_section(verdict: Verdict) -> Section:
     heading = "Findings"
     if not findings:
         return "findings", heading, section("findings", heading, element("p", "The records hold none."))
-    rows = [
-        (
-            badge(str(finding.severity), str(finding.severity)),
-            code(finding.where) if finding.where else "",
-            _finding(finding),
-            code(finding.check),
-            code(file.path),
-        )
-        for file, finding in findings
-    ]
-    listed = table("Findings of the records", ("Severity", "Place", "What was found", "Check", "Record"), rows)
-    part = section("findings", heading, element("p", f"{told.count(len(findings), 'finding')}, errors first."), listed)
+    loud = [pair for pair in findings if pair[1].severity is not Severity.NOTE]
+    notes = [pair for pair in findings if pair[1].severity is Severity.NOTE]
+    part = section(
+        "findings",
+        heading,
+        element("p", f"{told.count(len(findings), 'finding')}, errors first."),
+        _findings(loud) if loud else None,
+        details(told.count(len(notes), "note"), _findings(notes)) if notes else None,
+    )
     return "findings", heading, part
 
 
@@ -106,19 +105,43 @@ def where_to_run(reason: Reason) -> Html | None:
     )
 
 
-def _reasons(reasons: tuple[Reason, ...]) -> Html:
-    return element("ul", [element("li", _reason(reason)) for reason in reasons], class_="reasons")
+def details_of(reasons: Sequence[Reason]) -> Html | None:
+    """What further reasons of one kind say."""
+    return element("ul", [element("li", reason.detail) for reason in reasons], class_="likewise") if reasons else None
 
 
-def _reason(reason: Reason) -> Html:
-    """Its command is listed among what is still to run."""
-    path = join(" ", code(reason.path)) if reason.path and reason.path not in reason.detail else None
-    return join(code(reason.word, class_="word"), " ", reason.detail, path)
+def _reasons(reasons: tuple[Reason, ...], verdict: Verdict) -> Html:
+    return element("ul", [element("li", _kind(group, verdict)) for group in told.grouped(reasons)], class_="reasons")
 
 
-def _finding(finding: Finding) -> Html:
-    hint = element("span", f"hint: {finding.hint}", class_="hint") if finding.hint else None
-    return join(element("span", finding.detail, class_="detail"), hint)
+def _kind(group: tuple[Reason, ...], verdict: Verdict) -> Html:
+    """Their command is listed among what is still to run."""
+    first = group[0]
+    path = told.further_path(verdict, first)
+    beside = join(" ", code(path)) if path and path not in first.detail else None
+    return join(code(first.word, class_="word"), " ", first.detail, beside, details_of(group[1:]))
+
+
+def _findings(findings: Sequence[tuple[EvidenceFile, Finding]]) -> Html:
+    return element("ul", [element("li", _finding(file, finding)) for file, finding in findings], class_="findings")
+
+
+def _finding(file: EvidenceFile, finding: Finding) -> Html:
+    return join(
+        badge(str(finding.severity), str(finding.severity)),
+        join(" ", code(finding.where)) if finding.where else None,
+        element("span", finding.detail, class_="detail"),
+        _hint(finding.hint and f"hint: {finding.hint}"),
+        element("span", code(finding.check), ", ", code(file.path), class_="hint"),
+    )
+
+
+def _hint(words: str) -> Html | None:
+    return element("span", words, class_="hint") if words else None
+
+
+def _old(age: str) -> str:
+    return age if age.startswith("from") else f"{age} old"
 
 
 def _record(file: EvidenceFile, as_of: datetime, used_for: list[str]) -> Html:
@@ -130,7 +153,7 @@ def _record(file: EvidenceFile, as_of: datetime, used_for: list[str]) -> Html:
     summary = [
         element("span", name, class_="name"),
         badge(status, kind),
-        element("span", age if age.startswith("from") else f"{age} old") if age else None,
+        element("span", _old(age)) if age else None,
         element("span", f"sha256 {told.short(file.sha256)}", class_="digest"),
         None if used_for else element("span", "not used"),
     ]

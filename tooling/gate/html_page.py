@@ -55,7 +55,7 @@ def _head(verdict: Verdict) -> Html:
 
 
 def _header(verdict: Verdict) -> Html:
-    causes = told.causes(verdict)
+    causes = told.grouped(told.causes(verdict))
     about = element(
         "p",
         f"FlashInfer {verdict.flashinfer_version or 'of an unknown version'}, channel {verdict.channel}, "
@@ -66,17 +66,19 @@ def _header(verdict: Verdict) -> Html:
         "header",
         about,
         element("h1", element("span", str(verdict.outcome), class_="verdict"), f" {told.HEADLINES[verdict.outcome]}"),
-        _first_cause(causes[0], len(causes) - 1) if causes else _nothing_wrong(verdict),
-        [_remark(reason) for reason in told.remarks(verdict)],
+        _first_cause(causes[0], sum(map(len, causes[1:]))) if causes else _nothing_wrong(verdict),
+        [_remark(group) for group in told.grouped(told.remarks(verdict))],
     )
 
 
-def _first_cause(cause: Reason, others: int) -> Html:
+def _first_cause(group: tuple[Reason, ...], others: int) -> Html:
+    cause = group[0]
     more = f"and {told.count(others, 'other reason')}" if others else None
     return element(
         "section",
         element("h2", "First cause"),
         element("p", code(cause.word, class_="word"), " ", told.sentence(cause), class_="cause"),
+        html_evidence.details_of(group[1:]),
         html_evidence.where_to_run(cause),
         element("p", element("a", more, href="#requirements")) if more else None,
         class_="first",
@@ -90,10 +92,10 @@ def _nothing_wrong(verdict: Verdict) -> Html | None:
     return element("p", f"{told.outcomes(verdict.requirements)}.", class_="cause")
 
 
-def _remark(reason: Reason) -> Html:
-    return element(
-        "p", element("strong", "Also to know: "), code(reason.word), " ", told.sentence(reason), class_="remark"
-    )
+def _remark(group: tuple[Reason, ...]) -> Html:
+    first = group[0]
+    said = element("p", element("strong", "Also to know: "), code(first.word), " ", told.sentence(first))
+    return element("div", said, html_evidence.details_of(group[1:]), class_="remark")
 
 
 def _navigation(sections: list[tuple[str, str]]) -> Html:

@@ -51,6 +51,7 @@ p { margin: .4rem 0; max-width: 46rem; }
 .cause { font-size: 1.15rem; line-height: 1.45; white-space: pre-line; }
 .first .run, .first p:last-child { color: var(--ink); }
 .word { font-weight: 650; }
+.remark p { margin: 0; max-width: none; }
 .remark { margin-top: 1rem; padding: .6rem 1rem; border-radius: 8px; background: var(--note-soft); max-width: none; }
 pre { margin: .4rem 0; padding: .65rem .9rem; border-radius: 8px; background: var(--card);
   border: 1px solid var(--line);
@@ -74,16 +75,19 @@ caption { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-pa
 th, td { padding: .5rem .9rem .5rem 0; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top;
   min-width: 9.5rem; max-width: 30rem; }
 th:first-child { min-width: 6.5rem; }
-td:has(> .badge:only-child), td:has(> .age) { min-width: 5.5rem; }
+td:has(> .badge:only-child) { min-width: 5.5rem; }
 thead th { font-weight: 600; font-size: .86rem; color: var(--quiet); white-space: nowrap; }
 tbody th { font-weight: 600; overflow-wrap: normal; }
 tbody tr:last-child > * { border-bottom: 0; }
 td code, th code { overflow-wrap: anywhere; }
-.detail { display: block; white-space: pre-line; min-width: 15rem; }
-td > .reasons { min-width: 15rem; }
-.age { white-space: nowrap; }
-ul.reasons, ul.changes, ul.faults { margin: 0; padding: 0; list-style: none; }
-ul.reasons li + li { margin-top: .5rem; }
+.detail { display: block; white-space: pre-line; margin-top: .2rem; }
+tr:has(+ .why) > * { border-bottom: 0; }
+.why > td { max-width: none; padding-top: 0; }
+ul.reasons, ul.changes, ul.faults, ul.findings { margin: 0; padding: 0; list-style: none; }
+ul.reasons > li + li { margin-top: .5rem; }
+ul.likewise { margin: .25rem 0 0; padding-left: 1.2rem; }
+ul.findings > li { padding: .6rem 0; border-bottom: 1px solid var(--line); }
+ul.findings > li:last-child { border-bottom: 0; }
 ul.changes { background: none; }
 ul.changes li { margin: .35rem 0; }
 ul.faults li + li { margin-top: 1rem; padding-top: 1rem; border-top: 1px solid var(--line); }

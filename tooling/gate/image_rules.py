@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from tooling.evidence import Record
@@ -9,6 +10,7 @@ from tooling.gate.policy import Channel
 from tooling.gate.remarks import Remark, contradiction, note, public
 
 MAIN_PACKAGE = "flashinfer-python"
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _HARMLESS = {"labels", "tags", "annotations", "cache-from", "cache-to", "no-cache", "pull", "output"}
 """Keys of a bake target that do not change what is built."""
 
@@ -19,8 +21,11 @@ def check_image_record(record: Record, channel: Channel) -> Iterator[Remark]:
     """A pass without an image, or with another release inside, contradicts itself; overrides count by policy."""
     if record.image_id is None:
         yield contradiction("the image passes its proof and has no digest")
-    if not isinstance(layers := record.measurements.get("layers"), list) or not layers:
+    layers = record.measurements.get("layers")
+    if not isinstance(layers, list) or not layers:
         yield contradiction("the image passes its proof and has no layers")
+    elif not all(isinstance(layer, str) and _DIGEST.fullmatch(layer) for layer in layers):
+        yield contradiction("the image passes its proof and its layers are no digests")
     versions = record.measurements.get("versions")
     installed = dict(versions) if isinstance(versions, Mapping) else {}
     if MAIN_PACKAGE not in installed:
@@ -34,8 +39,11 @@ def check_image_record(record: Record, channel: Channel) -> Iterator[Remark]:
 
 def _overrides(record: Record, channel: Channel) -> Iterator[Remark]:
     """`--set TARGET.KEY=VALUE` of the build: it wins over the bake file and over the pins."""
-    overrides = record.measurements.get("overrides")
-    for item in map(str, overrides if isinstance(overrides, list) else ()):
+    overrides = record.measurements.get("overrides", [] if "verified" in record.measurements else None)
+    if not isinstance(overrides, list):
+        yield contradiction("the image passes its proof and the record does not tell what its build was told")
+        return
+    for item in map(str, overrides):
         _, _, key = item.partition("=")[0].partition(".")
         if key.partition(".")[0] in _HARMLESS:
             continue

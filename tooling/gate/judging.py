@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from tooling.capabilities.table import Row
 from tooling.evidence import Record
@@ -121,7 +121,7 @@ def _times(record: Record, channel: Channel, as_of: datetime) -> Iterator[Remark
     age, limit_h = as_of - record.ended, channel.max_age(record.stage)
     if record.ended < record.started:
         yield Remark(word="BAD_TIME", detail="the record ends before it starts")
-    if max(record.ended, record.started) > as_of + CLOCK_SKEW:
+    if max(record.ended, record.started) - as_of > CLOCK_SKEW:
         yield Remark(word="FUTURE", detail=f"the record is from the future: {shown_time(record.ended)}")
     elif age > timedelta(hours=limit_h):
         detail = f"the record is {age.total_seconds() / 3600:.0f} h old; {channel.name} takes {limit_h:g} h"
@@ -178,6 +178,6 @@ def _malformed(detail: str) -> Remark:
 def _is_version(text: str) -> bool:
     try:
         Version(text)
-    except InvalidVersion:
+    except ValueError:  # InvalidVersion, and a number with more digits than Python reads
         return False
     return True

@@ -82,7 +82,7 @@ def _requirements(verdict: Verdict) -> list[_Case]:
                 outcome=item.outcome,
                 word=first.word if first else str(item.outcome),
                 message=first.detail if first else told.HEADLINES[item.outcome],
-                body="\n\n".join(_told(reason) for reason in item.reasons),
+                body="\n\n".join(_told(*group) for group in told.grouped(item.reasons)),
                 seconds=max(0.0, (record.ended - record.started).total_seconds()) if record else 0.0,
                 output=f"{item.file.path} sha256:{item.file.sha256}" if item.file else "",
             )
@@ -122,8 +122,8 @@ def _loose(verdict: Verdict) -> list[_Case]:
     ]
 
 
-def _told(reason: Reason) -> str:
-    lines = [f"{reason.outcome} {reason.word}: {told.sentence(reason)}"]
+def _told(reason: Reason, *others: Reason) -> str:
+    lines = [f"{reason.outcome} {reason.word}: {told.sentence(reason)}", *(f"and: {one.detail}" for one in others)]
     lines += [f"file: {reason.path}"] * bool(reason.path) + [f"run: {reason.command}"] * bool(reason.command)
     lines += [f"on: {reason.machine}"] * bool(reason.machine)
     return "\n".join(lines)

@@ -71,8 +71,12 @@ class _Page:
     def _head(self) -> Iterator[str]:
         verdict = self.verdict
         yield f"## Release gate: {verdict.outcome}"
-        causes = told.causes(verdict)
-        first = self._cause(causes[0], "First cause: ") if causes else f"{told.outcomes(verdict.requirements)}."
+        causes = told.grouped(told.causes(verdict))
+        first = (
+            self._cause(causes[0], causes[0][0].path, "First cause: ")
+            if causes
+            else f"{told.outcomes(verdict.requirements)}."
+        )
         yield "\n".join(f"> {line}" for line in (f"[!{_ALERTS[verdict.outcome]}]", *first.split("\n")))
         version = self._code(verdict.flashinfer_version) if verdict.flashinfer_version else "not told"
         commit = f", commit {self._code(told.short(verdict.commit))}" if verdict.commit else ""
@@ -81,10 +85,13 @@ class _Page:
             f"{told.render_time(verdict.as_of)}: {told.HEADLINES[verdict.outcome]}."
         )
 
-    def _cause(self, reason: Reason, label: str = "") -> str:
+    def _cause(self, group: Sequence[Reason], path: str | None, label: str = "") -> str:
+        reason = group[0]
         lines = [f"{label}**{self._code(reason.word)}** {self._text(told.sentence(reason))}"]
-        if reason.path:
-            lines.append(f"File: {self._code(reason.path)}")
+        lines += [f"and: {self._text(other.detail)}" for other in group[1 : self.rows]]
+        lines += self._more(len(group))
+        if path:
+            lines.append(f"File: {self._code(path)}")
         if reason.command:
             where = f" on {self._text(reason.machine)}" if reason.machine else ""
             lines.append(f"Run{where}: {self._code(reason.command)}")
@@ -104,13 +111,14 @@ class _Page:
         yield from self._table(("Outcome", "Requirement", "Why", "Record", "Age"), rows, len(verdict.requirements))
 
     def _reasons(self) -> Iterator[str]:
-        for heading, reasons in (
-            ("Why else", told.causes(self.verdict)[1:]),
-            ("Also to know", told.remarks(self.verdict)),
+        for heading, groups in (
+            ("Why else", told.grouped(told.causes(self.verdict))[1:]),
+            ("Also to know", told.grouped(told.remarks(self.verdict))),
         ):
-            if reasons:
-                listed = [f"- {self._cause(reason)}".replace("\n", "\n  ") for reason in reasons[: self.rows]]
-                yield f"### {heading}\n\n" + "\n".join([*listed, *self._more(len(reasons), bullet="- ")])
+            if groups:
+                shown = [self._cause(group, told.further_path(self.verdict, group[0])) for group in groups[: self.rows]]
+                listed = [f"- {cause}".replace("\n", "\n  ") for cause in shown]
+                yield f"### {heading}\n\n" + "\n".join([*listed, *self._more(len(groups), bullet="- ")])
 
     def _errands(self) -> Iterator[str]:
         errands = told.errands(self.verdict)

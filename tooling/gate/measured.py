@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from tooling.capabilities.gating import Gating, World, gate
 from tooling.capabilities.table import Row
 from tooling.gate.values import EvidenceFile, Verdict
+from tooling.smoke.expectations import fit_scenario
 from tooling.smoke.observations import RunSeen, ScenarioSeen, Seen
 from tooling.smoke.scenarios import SCENARIOS
 
@@ -92,11 +93,10 @@ def start_ups(verdict: Verdict) -> tuple[StartUp, ...]:
 
 def gating_rows(verdict: Verdict) -> tuple[GatingRow, ...]:
     """Every scenario that a smoke record names, in the table's order, strangers last."""
-    row = verdict.bump.row_after if verdict.bump else None
     seen = {subject_of(file): body for file in taken(verdict, "smoke") if (body := read_seen(file)) is not None}
     named = {scenario.name: None for body in seen.values() for scenario in body.scenarios}
     order = [*(name for name in SCENARIOS if name in named), *(name for name in named if name not in SCENARIOS)]
-    return tuple(_gating_row(str(name), row, seen) for name in order)
+    return tuple(_gating_row(str(name), verdict.row, seen) for name in order)
 
 
 def unreadable(verdict: Verdict) -> tuple[EvidenceFile, ...]:
@@ -110,7 +110,7 @@ def read_seen(file: EvidenceFile | None) -> Seen | None:
         return None
     try:
         seen = Seen.from_json(file.record.measurements)
-    except (KeyError, TypeError, AttributeError, ValueError):
+    except (KeyError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError):
         return None
     names: list[object] = [scenario.name for scenario in seen.scenarios]
     return seen if all(isinstance(name, str) for name in names) else None
@@ -193,7 +193,8 @@ def _gating_row(name: str, row: Row | None, seen: Mapping[str, Seen]) -> GatingR
     scenario = SCENARIOS.get(name)
     expected = None
     if scenario is not None and row is not None:
-        world = World(ranks=scenario.ranks, backend=scenario.backend, cache_off=scenario.cache_off)
+        ran = fit_scenario(scenario, row)
+        world = World(ranks=ran.ranks, backend=ran.backend, cache_off=ran.cache_off)
         expected = gate(row.facts, world, deepep_synchronized=row.deepep_synchronized is not None)
     return GatingRow(
         scenario=name,

@@ -6,6 +6,9 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import date, datetime
 
+LARGEST = 1_000_000
+"""Hours, questions, times as fast: no policy means more, and a time can be counted back by it."""
+
 
 class Fields:
     """One table and its key path, "" for the whole file. A key that is taken is known; `close` names the others."""
@@ -52,11 +55,13 @@ class Fields:
         return default
 
     def number(self, key: str, default: float | None, *, least: float = 0.0) -> float | None:
-        """A number from `least`; a whole one stays whole."""
+        """A number from `least` to `LARGEST`; a whole one stays whole."""
         value = self._data.pop(key, default)
-        if value is None or (isinstance(value, (int, float)) and not isinstance(value, bool) and value >= least):
+        if value is None or (
+            isinstance(value, (int, float)) and not isinstance(value, bool) and least <= value <= LARGEST
+        ):
             return value
-        self.problem(f"{self.path(key)}: found {_shown(value)}, expected a number from {least:g}")
+        self.problem(f"{self.path(key)}: found {_shown(value)}, expected a number from {least:g} to {LARGEST:,}")
         return default
 
     def names(
@@ -66,7 +71,7 @@ class Fields:
         value = self._data.pop(key, None)
         if value is None:
             return default
-        if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
+        if not isinstance(value, list) or not all(isinstance(item, str) and item.strip() for item in value):
             self.problem(f"{self.path(key)}: found {_shown(value)}, expected a list of texts")
             return default
         for item in value:

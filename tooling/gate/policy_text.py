@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 
 from tooling.errors import InputError
@@ -18,6 +19,9 @@ from tooling.gate.policy import (
 from tooling.gate.policy_fields import Fields
 from tooling.smoke.scenarios import SCENARIOS
 
+NAME = "[A-Za-z0-9_][A-Za-z0-9._-]*"
+"""A channel's name is typed in shells and stands in CI's own files."""
+
 _OTHER_ROOMS = ("pins", "scan", "bake", "blocked", "releases", "flashinfer", "image", "smoke")
 """Tables of a release.toml that are not the gate's; they are parsed where they are used."""
 
@@ -30,7 +34,7 @@ def parse_policy(text: str, *, path: str) -> Policy:
     """
     try:
         data = tomllib.loads(text.removeprefix("\ufeff"))
-    except (tomllib.TOMLDecodeError, RecursionError) as cause:
+    except (ValueError, RecursionError) as cause:  # TOMLDecodeError, and a number with thousands of digits
         raise InputError(f"{path}: is not TOML: {cause}", hint="see docs/gate.md", reason="BAD_POLICY") from cause
     problems: list[str] = []
     ours = {key: value for key, value in data.items() if key not in _OTHER_ROOMS}
@@ -52,6 +56,8 @@ def _policy(top: Fields) -> Policy:
 
 
 def _channel(name: str, fields: Fields) -> Channel:
+    if not re.fullmatch(NAME, name):
+        fields.problem(f"channels: found the name {name!r}, expected the form {NAME}")
     stages = fields.names("stages", known=STAGES)
     if not stages:
         fields.problem(f"{fields.path('stages')}: found none, expected at least one of {', '.join(STAGES)}")
@@ -70,6 +76,7 @@ def _channel(name: str, fields: Fields) -> Channel:
     ages.close(known=STAGES)
     fields.close()
     _check_informs(channel, fields)
+    _check_faults(channel, fields)
     return channel
 
 
@@ -78,6 +85,12 @@ def _check_informs(channel: Channel, fields: Fields) -> None:
     for title in channel.informs:
         if title in asked:
             fields.problem(f"{fields.path('informs')}: {title!r} is asked for, so it cannot only inform")
+
+
+def _check_faults(channel: Channel, fields: Fields) -> None:
+    names = [fault.id for fault in channel.known_faults]
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        fields.problem(f"{fields.path('known_faults')}: {name!r} stands there twice, expected one day for it")
 
 
 def _fault(entry: Fields) -> AllowedFault:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from tooling.gate.values import Outcome
 
@@ -46,5 +46,5 @@ def public(version: str) -> str:
     """The version without its local label, `0.6.13` for `0.6.13+cu130`; other text as it is."""
     try:
         return Version(version).public
-    except InvalidVersion:
+    except ValueError:  # InvalidVersion, and a number with more digits than Python reads
         return version

@@ -32,7 +32,7 @@ def check_smoke_record(record: Record, channel: Channel, *, row: Row | None, as_
             *_speedup(judged, channel),
             *_faults(judged, channel, as_of),
         ]
-    except (KeyError, TypeError, AttributeError, ValueError, IndexError) as cause:
+    except (KeyError, TypeError, AttributeError, ValueError, IndexError, ArithmeticError, RecursionError) as cause:
         remarks = [contradiction(f"the record says pass and its measurements are not those of a smoke: {cause!r}")]
     yield from remarks
 
@@ -109,7 +109,9 @@ def _uncovered(seen: Seen, channel: Channel) -> Iterator[Remark]:
         if any(what == name or what.startswith(f"{name} ") for name in channel.smoke.not_covered):
             yield note("NOT_COVERED", f"not covered, as {channel.name} allows: {what}")
         else:
-            yield Remark(word="NOT_COVERED", detail=f"not covered: {what}")
+            key = f"channels.{channel.name}.smoke.not_covered"
+            detail = f"not covered: {what}; a release that may go without it says so in {key}"
+            yield Remark(word="NOT_COVERED", detail=detail)
 
 
 def _speedup(judged: Judgement, channel: Channel) -> Iterator[Remark]:

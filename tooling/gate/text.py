@@ -25,13 +25,13 @@ class Paint(Protocol):
 
 def render_text(verdict: Verdict, paint: Paint) -> str:
     """Lines for people, without a newline at the end."""
-    causes = told.causes(verdict)
+    causes = told.grouped(told.causes(verdict))
     blocks = [
         list(_head(verdict, paint)),
-        list(_cause(causes[0], paint, label="first cause: ")) if causes else [],
+        list(_cause(causes[0], causes[0][0].path, paint, label="first cause: ")) if causes else [],
         list(_requirements(verdict, paint)),
-        list(_listed("why else", causes[1:], paint)),
-        list(_listed("also to know", told.remarks(verdict), paint)),
+        list(_listed("why else", verdict, causes[1:], paint)),
+        list(_listed("also to know", verdict, told.grouped(told.remarks(verdict)), paint)),
         list(_findings(verdict, paint)),
         list(_errands(verdict, paint)),
     ]
@@ -48,11 +48,18 @@ def _head(verdict: Verdict, paint: Paint) -> Iterator[str]:
     yield paint(", ".join([*about, f"as of {told.render_time(verdict.as_of)}"]), "dim")
 
 
-def _cause(reason: Reason, paint: Paint, *, label: str = "", indent: str = "") -> Iterator[str]:
+def _cause(
+    group: tuple[Reason, ...], path: str | None, paint: Paint, *, label: str = "", indent: str = ""
+) -> Iterator[str]:
+    reason = group[0]
     word = paint(_line(reason.word, MAX_TEXT), STYLES[reason.outcome], "bold")
     yield f"{indent}{label}{word} {_line(told.sentence(reason), MAX_TEXT)}"
-    if reason.path:
-        yield f"{indent}    {paint('file:', 'blue')} {_line(reason.path, MAX_TEXT)}"
+    for other in group[1:MAX_ROWS]:
+        yield f"{indent}    {paint('and:', 'blue')} {_line(other.detail, MAX_TEXT)}"
+    for line in _more(len(group)):
+        yield f"{indent}  {line}"
+    if path:
+        yield f"{indent}    {paint('file:', 'blue')} {_line(path, MAX_TEXT)}"
     if reason.command:
         yield f"{indent}    {paint('run:', 'blue')} {_line(reason.command, MAX_TEXT)}"
     if reason.machine:
@@ -73,12 +80,12 @@ def _requirements(verdict: Verdict, paint: Paint) -> Iterator[str]:
     yield from _more(len(verdict.requirements))
 
 
-def _listed(heading: str, reasons: tuple[Reason, ...], paint: Paint) -> Iterator[str]:
-    if reasons:
+def _listed(heading: str, verdict: Verdict, groups: tuple[tuple[Reason, ...], ...], paint: Paint) -> Iterator[str]:
+    if groups:
         yield heading
-    for reason in reasons[:MAX_ROWS]:
-        yield from _cause(reason, paint, label="- ", indent="  ")
-    yield from _more(len(reasons))
+    for group in groups[:MAX_ROWS]:
+        yield from _cause(group, told.further_path(verdict, group[0]), paint, label="- ", indent="  ")
+    yield from _more(len(groups))
 
 
 def _findings(verdict: Verdict, paint: Paint) -> Iterator[str]:

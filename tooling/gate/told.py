@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from tooling.findings import Finding, Severity
@@ -29,6 +29,20 @@ class Errand:
 def causes(verdict: Verdict) -> tuple[Reason, ...]:
     """The reasons why the verdict is not PASS, the first cause first."""
     return tuple(reason for reason in verdict.reasons if reason.outcome is not Outcome.PASS)
+
+
+def grouped(reasons: Iterable[Reason]) -> tuple[tuple[Reason, ...], ...]:
+    """Reasons that differ in their detail alone stand together, where the first of them stood."""
+    groups: dict[Reason, list[Reason]] = {}
+    for reason in reasons:
+        groups.setdefault(replace(reason, detail=""), []).append(reason)
+    return tuple(map(tuple, groups.values()))
+
+
+def further_path(verdict: Verdict, reason: Reason) -> str | None:
+    """The reason's file, unless it is the record that stands beside the requirement anyway."""
+    beside = {(item.stage, item.subject, item.file.path) for item in verdict.requirements if item.file is not None}
+    return None if (reason.stage, reason.subject, reason.path) in beside else reason.path
 
 
 def remarks(verdict: Verdict) -> tuple[Reason, ...]:

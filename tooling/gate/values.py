@@ -106,6 +106,8 @@ class Verdict:
     files: tuple[EvidenceFile, ...] = ()
     earlier: tuple[EvidenceFile, ...] = ()
     bump: BumpChange | None = None
+    row: Row | None = None
+    """The capabilities table's row of the release, None where it has none."""
 
     @property
     def findings(self) -> tuple[tuple[EvidenceFile, Finding], ...]:

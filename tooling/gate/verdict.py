@@ -56,6 +56,7 @@ def judge(
         reasons=tuple(sorted(reasons, key=_order)),
         files=files,
         earlier=earlier,
+        row=bench.row,
         bump=find_change(
             records,
             [file.record for file in earlier if file.record is not None],

@@ -63,6 +63,7 @@ def poisoned(text: str) -> Verdict:
         reasons=reasons,
         files=(smoke, gsm8k, bad),
         earlier=(_file("smoke", text, measurements=_smoke(text)), _file("gsm8k", text, measurements=_gsm8k(text))),
+        row=after,
         bump=BumpChange(before=text, after=text, row_before=before, row_after=after, companions={text: (text, text)},
                         changes=({"fact": text, "effect": text, "text": text},)),
     )  # fmt: skip

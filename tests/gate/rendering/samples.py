@@ -175,7 +175,7 @@ def earlier() -> tuple[EvidenceFile, ...]:
 def verdict(outcome: Outcome, **changes: Any) -> Verdict:
     plain: dict[str, Any] = {
         "channel": "release", "as_of": AS_OF, "policy_sha256": POLICY, "flashinfer_version": "0.6.13", "pins_sha256": PINS,
-        "commit": COMMIT, "images": {"release": IMAGE}, "bump": bump_change(), "earlier": earlier(),
+        "commit": COMMIT, "images": {"release": IMAGE}, "bump": bump_change(), "earlier": earlier(), "row": row("0.6.13"),
     }  # fmt: skip
     return Verdict(outcome=outcome, **{**plain, **changes})
 

@@ -287,7 +287,7 @@ def test_the_same_verdict_gives_the_same_bytes_in_every_process() -> None:
 
 def test_severities_are_told_in_words() -> None:
     text = Page(render_html(samples.failing())).text
-    assert text.index(f"{Severity.ERROR}tooling/warmup/planning.py:88") < text.index(f"{Severity.WARNING}one-rank")
+    assert text.index(f"{Severity.ERROR} tooling/warmup/planning.py:88") < text.index(f"{Severity.WARNING}one-rank")
 
 
 def test_a_verdict_without_anything_still_says_what_to_do() -> None:

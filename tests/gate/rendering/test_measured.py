@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from tests.gate.rendering import samples
+from tooling.evidence import parse_record
 from tooling.gate.accuracy import scores
 from tooling.gate.measured import earlier, gating_rows, start_ups
 from tooling.gate.values import EvidenceFile, Outcome, Requirement, Verdict
+from tooling.smoke.scenarios import SCENARIOS
 
 
 def smoke_file(body: object, *, folder: str = "evidence", **changes: Any) -> EvidenceFile:
@@ -27,7 +31,7 @@ def test_two_starts_that_gate_differently_show_the_one_that_is_not_expected() ->
 
 
 def test_without_a_row_nothing_is_said_to_agree() -> None:
-    rows = gating_rows(of(smoke_file(samples.smoke("sm90")), bump=None))
+    rows = gating_rows(of(smoke_file(samples.smoke("sm90")), row=None))
     assert {row.expected for row in rows} == {None}
     assert {seen.agrees for row in rows for seen in row.seen.values()} == {None}
 
@@ -38,6 +42,15 @@ def test_each_scenario_is_expected_to_gate_as_in_its_own_world() -> None:
     }
     assert rules == {"one-rank": 7, "two-ranks": 7, "deepep-high-throughput": 4, "deepep-low-latency": 4, "deepep-v2": 4,
                      "skip-given": 7, "skip-empty": 7, "skip-automatic": 7, "cache-off": 2, "truncated": 7, "foreign": 7}  # fmt: skip
+
+
+@pytest.mark.parametrize("release", ["0.6.12", "0.6.13", "0.7.0.post1"])
+def test_every_scenario_of_a_real_run_is_seen_to_gate_as_expected(release: str) -> None:
+    real = parse_record((samples.ROOT / f"tests/data/smoke/h200-{release}.json").read_text())
+    rows = gating_rows(of(samples.evidence(real), bump=None, row=samples.row(release)))
+    assert {row.scenario: row.seen["sm90"].agrees for row in rows if row.scenario in SCENARIOS} == dict.fromkeys(
+        SCENARIOS, True
+    )
 
 
 def test_an_unknown_scenario_stands_last_without_an_expectation() -> None:

@@ -50,7 +50,6 @@ first cause: MISSING smoke sm100: no record; the channel requires one for sm100 
 
 why else
   - STALE gsm8k qwen3-0.6b-vllm: the record is 20 days old; the channel takes 7 days
-      file: evidence/gsm8k-qwen3-0.6b-vllm.json
       run: nox -s gsm8k -- configs/gsm8k/qwen3-0.6b-vllm.yaml --image flashinfer-release:0.6.13-cu13.0.2
       on: a machine with a GPU
   - HAND_EDITED the record does not match its own digest; it was changed after it was written
