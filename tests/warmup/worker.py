@@ -138,6 +138,12 @@ def warm_up(spec: dict[str, Any]) -> dict[str, Any]:
         )
     steps: list[str] = []
     passes = watch_passes(runner)
+    engine: Any = runner
+    as_vllm: list[dict[str, Any]] = []
+    if "vllm" in spec:
+        from tests.warmup.vllm_engine import as_in_vllm
+
+        engine = as_in_vllm(runner, spec["vllm"], as_vllm)
     log = Log()
     logging.getLogger("tooling.warmup").setLevel(logging.INFO)
     logging.getLogger("tooling.warmup").addHandler(log)
@@ -146,13 +152,20 @@ def warm_up(spec: dict[str, Any]) -> dict[str, Any]:
     for _ in range(spec.get("times", 1)):
         started = time.monotonic()
         record = flashinfer_autotune(
-            runner, row=row, strict=spec.get("strict", False), world=world, forced=forced, listener=steps.append
+            engine, row=row, strict=spec.get("strict", False), world=world, forced=forced, listener=steps.append
         )
         took_s = time.monotonic() - started
         held.append(what_is_held())
     body = record.as_json()
     sizes = spec.get("count_at", [])
-    body |= {"dummy_runs": list(passes), "log": log.lines, "held": held, "steps": steps, "took_s": took_s}
+    body |= {
+        "vllm_passes": as_vllm,
+        "dummy_runs": list(passes),
+        "log": log.lines,
+        "held": held,
+        "steps": steps,
+        "took_s": took_s,
+    }
     body["counted"] = {str(size): count_lookups(runner, num_tokens=size)["host_gemm"].as_json() for size in sizes}
     body["errors"] = [error.as_json() for error in runner.errors(spec.get("max_tokens", 16))]
     return body
