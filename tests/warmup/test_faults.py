@@ -55,6 +55,17 @@ def test_a_follower_that_dies_is_named(release: Release, tmp_path: Path) -> None
     assert "rank 1" in ran.results[0]["message"]
 
 
+def test_a_rank_that_hangs_between_two_rounds_of_tuning_together_ends_the_others(
+    releases: Releases, tmp_path: Path
+) -> None:
+    """The exchange of timings runs on the warm-up's own group, so it ends with the warm-up's own deadline."""
+    spec = {"environment": QUICK, "fault": "hang-1:host_fp16", "alone": True}
+    ran = releases("0.6.16").run(tmp_path, ranks=2, limit_s=40, **spec)
+    assert ran.statuses == [0, 137]
+    assert ran.results[0]["error"] in {"StuckError", "RuntimeError"}
+    assert list(tmp_path.rglob("*.json")) == []
+
+
 def test_a_leader_that_dies_before_the_broadcast_is_named(release: Release, tmp_path: Path) -> None:
     ran = release.run(tmp_path, ranks=2, limit_s=20, environment=QUICK, fault="leader-gone")
     assert ran.statuses == [9, 0]

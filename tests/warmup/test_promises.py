@@ -110,6 +110,21 @@ def test_a_warm_up_leaves_no_process_no_thread_and_no_open_file(releases: Releas
         assert held[-1]["files"] <= held[1]["files"]
 
 
+def test_a_warm_up_that_fails_gives_back_what_it_took_and_another_try_works(releases: Releases, tmp_path: Path) -> None:
+    """Four fail, on both ranks; an engine that catches that may go on, or try again."""
+    spec = {"fault": "raise-1:host_bf16", "alone": True, "times": 5, "forgiving": 4}
+    ran = releases("0.6.13").run(tmp_path, ranks=2, **spec)
+    for result, error in zip(ran.results, ("PeerFailedError", "RuntimeError"), strict=True):
+        record = result["record"]
+        assert record["failed"] == [error] * 4
+        held = record["held"]
+        assert held[3]["threads"] <= held[0]["threads"]
+        assert held[3]["files"] <= held[0]["files"]
+        assert held[3]["children"] == []
+        assert record["ranks"][0]["passes"]["check 2"]["host_gemm"]["hits"] == 2
+        assert record["ranks"][1]["passes"]["check 2"]["host_gemm"]["hits"] == 2
+
+
 def test_ranks_that_hang_are_reaped(releases: Releases, tmp_path: Path) -> None:
     release = releases("0.6.13")
     quick = {"FLASHINFER_WARMUP_TIMEOUT_S": "2"}

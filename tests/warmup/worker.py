@@ -149,17 +149,27 @@ def warm_up(spec: dict[str, Any]) -> dict[str, Any]:
     logging.getLogger("tooling.warmup").addHandler(log)
     forced = Strategy(spec["forced"]) if spec.get("forced") else None
     held = []
-    for _ in range(spec.get("times", 1)):
+    failed: list[str] = []
+    for attempt in range(spec.get("times", 1)):
+        forgiven = attempt < spec.get("forgiving", 0)
+        if not forgiven and failed:
+            runner._before_layer = lambda _: None
         started = time.monotonic()
-        record = flashinfer_autotune(
-            engine, row=row, strict=spec.get("strict", False), world=world, forced=forced, listener=steps.append
-        )
+        try:
+            record = flashinfer_autotune(
+                engine, row=row, strict=spec.get("strict", False), world=world, forced=forced, listener=steps.append
+            )
+        except Exception as error:
+            if not forgiven:
+                raise
+            failed.append(type(error).__name__)
         took_s = time.monotonic() - started
         held.append(what_is_held())
     body = record.as_json()
     sizes = spec.get("count_at", [])
     body |= {
         "vllm_passes": as_vllm,
+        "failed": failed,
         "dummy_runs": list(passes),
         "log": log.lines,
         "held": held,
