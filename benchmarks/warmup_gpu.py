@@ -1,7 +1,8 @@
 """Measures the warm-up on a GPU with the installed FlashInfer: every strategy, cold and warm, on one rank and on two.
 
-Writes one JSON file. Each run is a fresh process, or two on the one GPU over gloo; compiled kernels are shared, tuned
-ones are not. What does not fit the budget is listed as not run.
+Writes one JSON file, anew after each run. Each run is a fresh process, or two on the one GPU over gloo; compiled
+kernels are shared, tuned ones are not. What does not fit the budget is listed as not run; a run that failed says so and
+holds the ends of its logs.
 
 Examples:
     python benchmarks/warmup_gpu.py --out warmup-0.6.13.json
@@ -20,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -29,6 +31,8 @@ BETWEEN = (3, 24, 48, 64)
 """Token counts at which look-ups are counted: three between buckets, one on the largest."""
 REPEATS = 3
 SKIPPED = "bf16_gemm"
+LIMIT_S = 150.0
+"""For the ranks of one run; compiling the fp8 operation takes 30 to 40 s of it, once."""
 PACKAGES = (
     "flashinfer-python",
     "apache-tvm-ffi",
@@ -55,24 +59,48 @@ def main() -> int:
 def measure(out: Path, table: Path | None, budget_s: float, without: list[str]) -> int:
     """Runs everything in order of worth, and writes after each run what is known so far."""
     began = time.monotonic()
-    folder = Path(tempfile.mkdtemp(prefix="warmup-gpu-"))
-    body: dict[str, Any] = {"machine": machine(), "runs": {}, "not_run": []}
-    plan: list[tuple[str, Callable[[], Any]]] = [
-        ("compile", lambda: once(folder, table, kind="compile")),
-        *((f"{ranks} {name}", strategy_pair(folder, table, name, ranks)) for ranks, name in wanted()),
-        ("skip", lambda: once(folder, table, kind="skip")),
-        ("overhead", lambda: overhead(folder, table)),
-    ]
-    for name, run in plan:
-        if time.monotonic() - began > budget_s or name in without:
-            body["not_run"].append(name)
-            continue
-        started = time.monotonic()
-        body["runs"][name] = run()
-        print(f"{time.monotonic() - began:6.0f} s  {name}: {time.monotonic() - started:.1f} s", flush=True)
-        body["took_s"] = time.monotonic() - began
-        out.write_text(json.dumps(body, indent=1, sort_keys=True) + "\n")
+    body: dict[str, Any] = {
+        "machine": machine(),
+        "measured": f"{datetime.now(UTC):%Y-%m-%d}",
+        "runs": {},
+        "not_run": [],
+    }
+    with tempfile.TemporaryDirectory(prefix="warmup-gpu-") as name:
+        for label, run in planned(Path(name), table):
+            spent = time.monotonic() - began
+            if spent > budget_s or label in without:
+                body["not_run"].append(label)
+            else:
+                print(f"{spent:6.0f} s  {label} ...", flush=True)
+                body["runs"][label] = answer = run()
+                body["took_s"] = time.monotonic() - began
+                print(f"{body['took_s']:6.0f} s  {label}: {told(answer)}", flush=True)
+            out.write_text(json.dumps(body, indent=1, sort_keys=True) + "\n")
     return 0
+
+
+def planned(folder: Path, table: Path | None) -> list[tuple[str, Callable[[], Any]]]:
+    """The runs in order of worth: the rule's own choice, what a warm start and a skipped operation cost, the rest."""
+    pairs = [(f"{ranks} {name}", strategy_pair(folder, table, name, ranks)) for ranks, name in wanted()]
+    return [
+        ("compile", lambda: once(folder, table, kind="compile")),
+        *pairs[:2],
+        ("overhead", lambda: overhead(folder, table)),
+        ("skip", lambda: once(folder, table, kind="skip")),
+        *pairs[2:],
+    ]
+
+
+def told(answer: dict[str, Any]) -> str:
+    """The answer in a line: seconds cold and warm, of them compiling, or what went wrong."""
+    if "cold" not in answer:
+        return "FAILED" if "failed" in answer else json.dumps(answer)[:160]
+    starts = []
+    for name in ("cold", "warm"):
+        record = answer[name].get("record")
+        took = f"{answer[name]['took_s']:.2f} s ({record['jit_s']:.1f} s compiling)" if record else "FAILED"
+        starts.append(f"{name} {took}")
+    return ", ".join(starts)
 
 
 def wanted() -> list[tuple[int, str]]:
@@ -120,9 +148,10 @@ def together(folder: Path, table: Path | None, ranks: int, **spec: Any) -> dict[
         log = (home / f"log-{rank}").open("w")
         command = [sys.executable, __file__, "--out", "-", "--worker", json.dumps(own)]
         processes.append(subprocess.Popen(command, env=environment, stdout=log, stderr=log))
+    until = time.monotonic() + LIMIT_S
     for process in processes:
         try:
-            process.wait(timeout=240)
+            process.wait(timeout=max(0.0, until - time.monotonic()))
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

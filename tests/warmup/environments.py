@@ -128,15 +128,19 @@ class Release:
             text=True,
         )
 
-    def run(self, cache: Path | None, *, limit_s: float = LIMIT_S, **spec: Any) -> Ran:
-        """Runs that many `ranks` with this cache root. `each` holds what is special to a rank; `spec` is for all."""
-        return self.run_groups(cache, {}, limit_s=limit_s, **spec)[0]
+    def run(self, cache: Path | None, *, limit_s: float = LIMIT_S, mercy_s: float | None = None, **spec: Any) -> Ran:
+        """Runs that many `ranks` with this cache root. `each` holds what is special to a rank; `spec` is for all.
+
+        What still runs `limit_s` after the start, or `mercy_s` after the first rank has ended, is killed.
+        """
+        return self.run_groups(cache, {}, limit_s=limit_s, mercy_s=mercy_s, **spec)[0]
 
     def run_groups(
         self,
         cache: Path | None,
         *special: dict[str, Any],
         limit_s: float = LIMIT_S,
+        mercy_s: float | None = None,
         ranks: int = 1,
         each: dict[int, Any] | None = None,
         **spec: Any,
@@ -146,7 +150,7 @@ class Release:
         assert self.process.stdin
         assert self.process.stdout
         paths = [str(path) for group in groups for path in group]
-        self.process.stdin.write(json.dumps({"specs": paths, "limit_s": limit_s}) + "\n")
+        self.process.stdin.write(json.dumps({"specs": paths, "limit_s": limit_s, "mercy_s": mercy_s}) + "\n")
         self.process.stdin.flush()
         answer = json.loads(self.process.stdout.readline())
         return [

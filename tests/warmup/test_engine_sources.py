@@ -18,6 +18,8 @@ from tooling.edges.pip_config import load_index_settings
 from tooling.edges.ranged_archive import open_release_file
 from tooling.warmup.runner import PARALLEL_SIZES
 from tooling.warmup.skipping import SLOW_KERNEL
+from tooling.warmup.vllm import RANDOM
+from tooling.warmup.vllm_tuning import BUCKETS, FLAG
 
 pytestmark = [pytest.mark.online, pytest.mark.timeout(600)]
 NEWEST_VLLM = "newest"
@@ -29,7 +31,8 @@ WORKER = "vllm/v1/worker/gpu_worker.py"
 WARMUP = "vllm/model_executor/warmup/kernel_warmup.py"
 COMPILATION, SCHEDULER = "vllm/config/compilation.py", "vllm/config/scheduler.py"
 KERNEL, WHOLE = "vllm/config/kernel.py", "vllm/config/vllm.py"
-MEMBERS = (PARALLEL, *RUNNERS, WORKER, WARMUP, COMPILATION, SCHEDULER, KERNEL, WHOLE)
+UTILS = "vllm/utils/flashinfer.py"
+MEMBERS = (PARALLEL, *RUNNERS, WORKER, WARMUP, COMPILATION, SCHEDULER, KERNEL, WHOLE, UTILS)
 Source = Mapping[str, ast.Module]
 
 
@@ -126,6 +129,28 @@ def test_vllm_calls_its_own_warm_up_where_this_one_stands(vllm: Callable[[str], 
     assert "flashinfer_autotune(worker.model_runner)" in ast.unparse(functions["kernel_warmup"])
     assert "self.model_runner" in ast.unparse(class_of(source[WORKER], "Worker"))
     assert "skip_eplb" in ast.unparse(source[WARMUP])
+
+
+def test_vllm_tunes_with_the_buckets_and_passes_that_the_adapter_looks_for(vllm: Callable[[str], Source]) -> None:
+    """The newest: FlashInfer's hybrid buckets up to what a drafter takes, rounded up, and passes at smaller counts."""
+    source = vllm(NEWEST_VLLM)
+    warm_up = ast.unparse(source[WARMUP])
+    assert f"{BUCKETS} = _lazy_import_wrapper" in ast.unparse(source[UTILS])
+    assert "autotune(tuning_buckets=tuning_buckets, round_up=True)" in warm_up
+    for name in (BUCKETS, "use_deferred_moe_finalize", "defer_moe_finalize_max_num_tokens", "moe_config"):
+        assert name in warm_up
+    for name in ("speculator", "num_query_per_req", "max_num_reqs", "max_num_tokens", f"{RANDOM}=True"):
+        assert name in warm_up
+    assert RANDOM in parameters(members(source[RUNNERS[0]], "GPUModelRunner")["_dummy_run"])
+
+
+@pytest.mark.parametrize("version", VLLM)
+def test_one_vllm_sets_a_flag_meanwhile_and_older_ones_tune_flashinfers_own_buckets(
+    vllm: Callable[[str], Source], version: str
+) -> None:
+    source = vllm(version)
+    assert (FLAG in ast.unparse(source[WARMUP])) is (FLAG in ast.unparse(source[UTILS])) is (version == "0.18.1")
+    assert (BUCKETS in ast.unparse(source[UTILS])) is (version == NEWEST_VLLM)
 
 
 def test_vllm_names_the_slow_kernel_as_the_skip_rule_does(vllm: Callable[[str], Source]) -> None:

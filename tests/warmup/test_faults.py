@@ -35,7 +35,7 @@ def only_file(cache: Path) -> Path:
 
 def test_a_hanging_rank_is_named_with_its_last_step(release: Release, tmp_path: Path) -> None:
     """With `alone` the layers' sum over ranks is left out, so that the others come to our own meeting and wait there."""
-    ran = release.run(tmp_path, ranks=2, limit_s=20, environment=QUICK, fault="hang-1:host_bf16", alone=True)
+    ran = release.run(tmp_path, ranks=2, mercy_s=0.5, environment=QUICK, fault="hang-1:host_bf16", alone=True)
     assert ran.statuses == [0, 137]
     assert ran.results[0]["error"] == "StuckError"
     assert "rank 1 (last step: tune" in ran.results[0]["message"]
@@ -53,6 +53,18 @@ def test_a_follower_that_dies_is_named(release: Release, tmp_path: Path) -> None
     assert ran.statuses == [0, 9]
     assert ran.results[0]["error"] == "StuckError"
     assert "rank 1" in ran.results[0]["message"]
+
+
+def test_a_rank_that_hangs_between_two_rounds_of_tuning_together_ends_the_others(
+    releases: Releases, tmp_path: Path
+) -> None:
+    """The exchange of timings runs on the warm-up's own group, so it ends with the warm-up's own deadline."""
+    spec = {"environment": QUICK, "fault": "hang-1:host_fp16", "alone": True}
+    ran = releases("0.6.16").run(tmp_path, ranks=2, mercy_s=0.5, **spec)
+    assert ran.statuses == [0, 137]
+    assert ran.results[0]["error"] == "StuckError"
+    assert "rank 1 (last step: tune" in ran.results[0]["message"]
+    assert list(tmp_path.rglob("*.json")) == []
 
 
 def test_a_leader_that_dies_before_the_broadcast_is_named(release: Release, tmp_path: Path) -> None:

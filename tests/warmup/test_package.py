@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -112,6 +113,48 @@ def test_vllms_dummy_run_gets_what_its_version_takes() -> None:
     runner = engine().model_runner
     VllmRunner(runner)._dummy_run(num_tokens=8, skip_eplb=True, is_profile=True)
     assert runner.calls == [{"num_tokens": 8, "is_profile": True}]
+
+
+def fake_modules(monkeypatch: pytest.MonkeyPatch, autotune: Any) -> list[tuple[int, ...]]:
+    """A vLLM with buckets of its own beside a FlashInfer that tunes, with that `autotune`; the buckets asked for."""
+    asked: list[tuple[int, ...]] = []
+
+    def buckets(most: int) -> tuple[int, ...]:
+        asked.append((most,))
+        return (most,)
+
+    tuner = SimpleNamespace(is_tuning_mode=True)
+    modules = {
+        "vllm.utils.flashinfer": SimpleNamespace(flashinfer_get_hybrid_num_tokens_buckets=buckets),
+        "flashinfer.autotuner": SimpleNamespace(autotune=autotune, AutoTuner=SimpleNamespace(get=lambda: tuner)),
+    }
+    for name, module in modules.items():
+        monkeypatch.setitem(sys.modules, name, module)  # type: ignore[arg-type]
+    return asked
+
+
+def test_a_release_that_takes_no_buckets_gets_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Up to 0.6.8 `autotune` has neither `tuning_buckets` nor `round_up`."""
+    asked = fake_modules(monkeypatch, lambda tune_mode=True, cache=None: contextlib.nullcontext())
+    runner = engine().model_runner
+    VllmRunner(runner)._dummy_run(num_tokens=8, is_profile=True)
+    assert (asked, len(runner.calls)) == ([], 1)
+    assert describe_runner(VllmRunner(runner)).buckets == {}
+
+
+@pytest.mark.parametrize(("each", "most"), [(None, 64), (0, 64), (4, 80), (100, 100)])
+def test_vllms_buckets_reach_to_what_a_drafter_takes(
+    monkeypatch: pytest.MonkeyPatch, each: int | None, most: int
+) -> None:
+    """Twenty requests at most, and 100 tokens in all."""
+    asked = fake_modules(monkeypatch, lambda tuning_buckets=None, round_up=None: contextlib.nullcontext())
+    runner = engine().model_runner
+    runner.max_num_reqs, runner.max_num_tokens = 20, 100
+    if each is not None:
+        runner.speculator = SimpleNamespace(num_query_per_req=each)
+    VllmRunner(runner)._dummy_run(num_tokens=64, is_profile=True)
+    assert asked == [(most,)]
+    assert describe_runner(VllmRunner(runner)).buckets == {"vllm_buckets": 1}
 
 
 def test_vllms_own_switch_is_obeyed() -> None:

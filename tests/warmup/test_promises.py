@@ -87,7 +87,7 @@ def test_warnings_reach_the_log(releases: Releases, tmp_path: Path) -> None:
 def test_collectives_run_on_a_group_with_the_warm_ups_own_timeout(releases: Releases, tmp_path: Path) -> None:
     """Rank 1 arrives, and then leaves the others alone in the exchange; torch's own group waits for 60 s here."""
     quick = {"FLASHINFER_WARMUP_TIMEOUT_S": "3"}
-    ran = releases("0.6.13").run(tmp_path, ranks=2, limit_s=12, environment=quick, fault="absent")
+    ran = releases("0.6.13").run(tmp_path, ranks=2, mercy_s=0.5, environment=quick, fault="absent")
     assert ran.statuses == [0, 137]
     assert ran.results[0]["error"] == "StuckError"
     assert "a rank left during the exchange" in ran.results[0]["message"]
@@ -110,10 +110,25 @@ def test_a_warm_up_leaves_no_process_no_thread_and_no_open_file(releases: Releas
         assert held[-1]["files"] <= held[1]["files"]
 
 
+def test_a_warm_up_that_fails_gives_back_what_it_took_and_another_try_works(releases: Releases, tmp_path: Path) -> None:
+    """Four fail, on both ranks; an engine that catches that may go on, or try again."""
+    spec = {"fault": "raise-1:host_bf16", "alone": True, "times": 5, "forgiving": 4}
+    ran = releases("0.6.13").run(tmp_path, ranks=2, **spec)
+    for result, error in zip(ran.results, ("PeerFailedError", "RuntimeError"), strict=True):
+        record = result["record"]
+        assert record["failed"] == [error] * 4
+        held = record["held"]
+        assert held[3]["threads"] <= held[0]["threads"]
+        assert held[3]["files"] <= held[0]["files"]
+        assert held[3]["children"] == []
+        assert record["ranks"][0]["passes"]["check 2"]["host_gemm"]["hits"] == 2
+        assert record["ranks"][1]["passes"]["check 2"]["host_gemm"]["hits"] == 2
+
+
 def test_ranks_that_hang_are_reaped(releases: Releases, tmp_path: Path) -> None:
     release = releases("0.6.13")
     quick = {"FLASHINFER_WARMUP_TIMEOUT_S": "2"}
-    ran = release.run(tmp_path, ranks=2, limit_s=8, environment=quick, fault="hang-1:host_bf16", alone=True)
+    ran = release.run(tmp_path, ranks=2, mercy_s=0.5, environment=quick, fault="hang-1:host_bf16", alone=True)
     assert ran.statuses == [0, 137]
     assert children_of(release.process.pid) == []
     assert release.run(tmp_path, ranks=2).record["tuned"] == 10, "nothing of it is in the next one's way"

@@ -1,8 +1,9 @@
 """Ranks in processes of their own: the real FlashInfer on the CPU, nothing replaced but the timing of a kernel.
 
 `python worker.py` imports torch and FlashInfer once and reads orders from stdin, one JSON object a line: `specs`, paths,
-and `limit_s`. It forks a process for each spec, which writes its record, or the error that it ended with, where the spec
-says. When all have ended, or the limit is over and it has killed the rest, it answers with their exit statuses.
+`limit_s` and `mercy_s`. It forks a process for each spec, which writes its record, or the error that it ended with, where
+the spec says. When all have ended, or the limit is over and it has killed the rest, it answers with their exit statuses.
+Once one has ended the others have `mercy_s` more, if that is not null: for runs in which one hangs for ever.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def serve() -> None:
     for line in sys.stdin:
         order = json.loads(line)
         children = {fork(path): path for path in order["specs"]}
-        print(json.dumps(reap(children, order["limit_s"])), flush=True)
+        print(json.dumps(reap(children, order["limit_s"], order["mercy_s"])), flush=True)
 
 
 def fork(path: str) -> int:
@@ -73,7 +74,7 @@ def fork(path: str) -> int:
     return pid
 
 
-def reap(children: dict[int, str], limit_s: float) -> dict[str, int]:
+def reap(children: dict[int, str], limit_s: float, mercy_s: float | None) -> dict[str, int]:
     """The exit status of every child by its spec; 137 for those that had to be killed."""
     deadline = time.monotonic() + limit_s
     statuses: dict[str, int] = {}
@@ -82,6 +83,7 @@ def reap(children: dict[int, str], limit_s: float) -> dict[str, int]:
             ended, status = os.waitpid(pid, os.WNOHANG)
             if ended:
                 statuses[children[pid]] = os.waitstatus_to_exitcode(status)
+                deadline = min(deadline, time.monotonic() + mercy_s) if mercy_s is not None else deadline
             elif time.monotonic() > deadline:
                 os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
@@ -138,21 +140,44 @@ def warm_up(spec: dict[str, Any]) -> dict[str, Any]:
         )
     steps: list[str] = []
     passes = watch_passes(runner)
+    engine: Any = runner
+    as_vllm: list[dict[str, Any]] = []
+    if "vllm" in spec:
+        from tests.warmup.vllm_engine import as_in_vllm
+
+        engine = as_in_vllm(runner, spec["vllm"], as_vllm)
     log = Log()
     logging.getLogger("tooling.warmup").setLevel(logging.INFO)
     logging.getLogger("tooling.warmup").addHandler(log)
     forced = Strategy(spec["forced"]) if spec.get("forced") else None
     held = []
-    for _ in range(spec.get("times", 1)):
+    failed: list[str] = []
+    for attempt in range(spec.get("times", 1)):
+        forgiven = attempt < spec.get("forgiving", 0)
+        if not forgiven and failed:
+            runner._before_layer = lambda _: None
         started = time.monotonic()
-        record = flashinfer_autotune(
-            runner, row=row, strict=spec.get("strict", False), world=world, forced=forced, listener=steps.append
-        )
+        try:
+            record = flashinfer_autotune(
+                engine, row=row, strict=spec.get("strict", False), world=world, forced=forced, listener=steps.append
+            )
+        except Exception as error:
+            if not forgiven:
+                raise
+            failed.append(type(error).__name__)
         took_s = time.monotonic() - started
         held.append(what_is_held())
     body = record.as_json()
     sizes = spec.get("count_at", [])
-    body |= {"dummy_runs": list(passes), "log": log.lines, "held": held, "steps": steps, "took_s": took_s}
+    body |= {
+        "vllm_passes": as_vllm,
+        "failed": failed,
+        "dummy_runs": list(passes),
+        "log": log.lines,
+        "held": held,
+        "steps": steps,
+        "took_s": took_s,
+    }
     body["counted"] = {str(size): count_lookups(runner, num_tokens=size)["host_gemm"].as_json() for size in sizes}
     body["errors"] = [error.as_json() for error in runner.errors(spec.get("max_tokens", 16))]
     return body

@@ -24,7 +24,7 @@ from tooling.commands.terminal import Terminal
 from tooling.errors import ExitCode, InputError
 from tooling.findings import Finding
 from tooling.warmup.bundle import Bundle
-from tooling.warmup.carrying import export_cache, foreign_fields, import_cache, load_bundle
+from tooling.warmup.carrying import export_cache, foreign_fields, load_bundle, place_bundle
 from tooling.warmup.runtime import load_settings
 
 
@@ -92,23 +92,39 @@ def _only_cache() -> Path:
 
 
 def _import(args: argparse.Namespace, bundle: Bundle, terminal: Terminal) -> Report:
-    placed = import_cache(args.file, args.to, unchecked=True)  # compared above, or unchecked on purpose
+    placed = place_bundle(bundle, args.to)
     for file in placed:
         terminal.say(f"{file.path}{f' (left alone: {file.kept})' if file.kept else ''}")
-    return _report("imported", bundle, placed=[str(file.path) for file in placed if not file.kept])
+    findings = tuple(_foreign(file.kept, file.path, hint="move that file away") for file in placed if file.reason)
+    terminal.say_findings(findings)
+    fields = {
+        "placed": [str(file.path) for file in placed if not file.kept],
+        "kept": [{"path": str(file.path), "why": file.kept} for file in placed if file.kept],
+    }
+    if not findings:
+        return _report("imported", bundle, **fields)
+    return Report(
+        command="cache",
+        status="refused",
+        exit_code=ExitCode.FINDINGS,
+        findings=findings,
+        fields={**_fields(bundle), **fields},
+    )
 
 
 def _findings(bundle: Bundle, path: Path) -> tuple[Finding, ...]:
     return tuple(
-        Finding(
-            check="environment",
-            detail=f"{field} is {there!r} in the cache and {here!r} on this machine",
-            path=str(path),
-            reason="FOREIGN",
+        _foreign(
+            f"{field} is {there!r} in the cache and {here!r} on this machine",
+            path,
             hint="tune here, or take the cache of a machine like this one",
         )
         for field, there, here in foreign_fields(bundle)
     )
+
+
+def _foreign(detail: str, path: Path, *, hint: str) -> Finding:
+    return Finding(check="environment", detail=detail, path=str(path), reason="FOREIGN", hint=hint)
 
 
 def _say(bundle: Bundle, terminal: Terminal) -> None:

@@ -49,22 +49,25 @@ def read_cache(path: Path, current: Mapping[str, str]) -> tuple[CacheState, Cach
     return state, file, data
 
 
-def write_cache(path: Path, file: CacheFile, current: Mapping[str, str], *, merged: bool) -> Written:
+def write_cache(
+    path: Path, file: CacheFile, current: Mapping[str, str], *, merged: bool, theirs_first: bool = False
+) -> Written:
     """Puts the file there, whole or not at all; `merged` keeps entries that another writer has put there meanwhile.
 
-    A file of another environment is never overwritten. The lock lies beside the file and is never deleted.
+    Where both have a key ours wins, or with `theirs_first` what is there. A file of another environment is never
+    overwritten. The lock lies beside the file and is never deleted.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with locked(path) as lock:
             _sweep(path)
             tries = TRIES_WITHOUT_LOCK if lock.trouble and merged else 1
-            written = _write(path, file, current, merged=merged)
+            written = _write(path, file, current, merged=merged, theirs_first=theirs_first)
             for attempt in range(1, tries):
                 if written.reason or _holds(path, file, current):
                     break
                 time.sleep(0.02 * attempt)
-                written = _write(path, file, current, merged=merged)
+                written = _write(path, file, current, merged=merged, theirs_first=theirs_first)
         return Written(done=written.done, reason=written.reason, detail=written.detail, lock=lock.trouble)
     except OSError as cause:
         return Written(done=False, reason="UNWRITABLE", detail=describe(cause))
@@ -144,11 +147,13 @@ def _sweep(path: Path) -> None:
                 scrap.unlink()
 
 
-def _write(path: Path, file: CacheFile, current: Mapping[str, str], *, merged: bool) -> Written:
+def _write(path: Path, file: CacheFile, current: Mapping[str, str], *, merged: bool, theirs_first: bool) -> Written:
     state, there, _ = read_cache(path, current)
     if state.kind is CacheKind.FOREIGN:
         return Written(done=False, reason="FOREIGN", detail=state.detail)
-    kept = merge([file, there]) if merged and there is not None and state.kind is CacheKind.VALID else file
+    kept = file
+    if merged and there is not None and state.kind is CacheKind.VALID:
+        kept = merge([there, file] if theirs_first else [file, there])
     replace_file(path, render(kept))
     return Written(done=True)
 

@@ -3,27 +3,39 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from tooling import __version__
+from tooling.capabilities.gating import Strategy
 from tooling.errors import EdgeError
 from tooling.warmup import runtime
+from tooling.warmup.agreement import Claim, verdict
 from tooling.warmup.bundle import Bundle, differing, make_bundle, parse_bundle, render_bundle
-from tooling.warmup.cache_file import replace_file, write_cache
-from tooling.warmup.cache_text import METADATA, CacheFile
+from tooling.warmup.cache_file import read_cache, read_regular, replace_file, write_cache
+from tooling.warmup.cache_text import METADATA, SET_FIELD, CacheFile
 from tooling.warmup.errors import BundleError
-from tooling.warmup.locks import describe
+from tooling.warmup.locks import describe, locked
+from tooling.warmup.rank_files import LOCK_NAME
+
+RANK_FILE = re.compile(r"rank-\d+-of-\d+\.json")
+OURS = re.compile(rf"autotune_configs\.json|{RANK_FILE.pattern}|managed-notes\.json|managed/.+")
+"""The files below `version/arch/hash` that a warm-up writes; of FlashInfer's own store, all of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placed:
-    """One file of a bundle on this machine: its path, and why it was left alone, or ""."""
+    """One file of a bundle on this machine: its path, and why it was left alone, or "".
+
+    `reason` is FOREIGN where a file of another environment lies there.
+    """
 
     path: Path
     kept: str = ""
+    reason: str = ""
 
 
 def export_cache(source: Path, target: Path, *, pins_sha256: str | None = None) -> Bundle:
@@ -60,7 +72,7 @@ def foreign_fields(bundle: Bundle) -> tuple[tuple[str, str, str], ...]:
     if not installed.metadata:
         raise EdgeError(
             f"this machine's environment cannot be told: {installed.detail or 'FlashInfer records none'}",
-            hint="run it where the engine runs, or say --unchecked: a cache of another environment is never looked up",
+            hint="run it where the engine runs; `import --unchecked` does not ask, and no other machine looks it up",
             reason="NO_FLASHINFER",
         )
     there = {**bundle.metadata, "arch": bundle.arch}
@@ -72,7 +84,7 @@ def import_cache(path: Path, root: Path | None = None, *, unchecked: bool = Fals
     """Puts a carried cache below the cache root (None: the engine's own), where a warm-up finds it.
 
     `unchecked`: without comparing environments, for building an image where there is no GPU; the path that it goes to
-    carries its environment. Files that are there already keep their own entries.
+    carries its environment. What is there already is kept: its own entries, and a whole set of ranks' files.
 
     Raises:
         BundleError: damaged, or of another environment (`field`). EdgeError: the disk did not let us.
@@ -86,24 +98,53 @@ def import_cache(path: Path, root: Path | None = None, *, unchecked: bool = Fals
                 reason="FOREIGN",
                 field=field,
             )
+    return place_bundle(bundle, root)
+
+
+def place_bundle(bundle: Bundle, root: Path | None = None) -> tuple[Placed, ...]:
+    """As `import_cache`, of a bundle that was read and judged before."""
     root = root or runtime.load_settings().cache_root
     if root is None:
         raise EdgeError("there is no cache root on this machine", hint="say --to DIR", reason="UNWRITABLE")
-    return tuple(_place(root / bundle.folder / name, text, bundle.metadata) for name, text in bundle.files.items())
+    folder = root / bundle.folder
+    ranks = {name: text for name, text in bundle.files.items() if RANK_FILE.fullmatch(name)}
+    placed = [_place(folder / name, text, bundle.metadata) for name, text in bundle.files.items() if name not in ranks]
+    if ranks:
+        placed += _place_set(folder, ranks, bundle.metadata)
+    return tuple(sorted(placed, key=lambda one: one.path))
 
 
-def _place(path: Path, text: str, metadata: Mapping[str, str]) -> Placed:
+def _place_set(folder: Path, files: Mapping[str, str], metadata: Mapping[str, str]) -> list[Placed]:
+    """The files of all ranks under the lock of their set, unless a whole set of this environment is there."""
+    with locked(folder / LOCK_NAME) as lock:
+        if lock.busy:
+            raise EdgeError(f"{folder}: an engine is writing there: {lock.trouble}", hint="try again", reason="BUSY")
+        if _holds_whole_set(folder, files, metadata):
+            return [Placed(path=folder / name, kept="a whole set is there already") for name in files]
+        return [_place(folder / name, text, metadata, merged=False) for name, text in files.items()]
+
+
+def _holds_whole_set(folder: Path, names: Iterable[str], metadata: Mapping[str, str]) -> bool:
+    claims = []
+    for name in names:
+        state, content, _ = read_cache(folder / name, metadata)
+        mark = str(content.metadata.get(SET_FIELD, "")) if content else ""
+        rank = int(name.split("-")[1])
+        claims.append(Claim(rank=rank, strategy=Strategy.SYNCHRONIZED, release="", cache=state, mark=mark))
+    return verdict(sorted(claims, key=lambda claim: claim.rank))[0]
+
+
+def _place(path: Path, text: str, metadata: Mapping[str, str], *, merged: bool = True) -> Placed:
     """One file, merged with what is there if it is a cache file."""
     body = json.loads(text)
     if METADATA in body:
         entries = {key: value for key, value in body.items() if not key.startswith("_")}
         rest = {key: value for key, value in body.items() if key.startswith("_") and key != METADATA}
-        shared = not path.name.startswith("rank-")
         file = CacheFile(metadata=body[METADATA], bookkeeping=rest, entries=entries)
-        written = write_cache(path, file, metadata, merged=shared)
+        written = write_cache(path, file, metadata, merged=merged, theirs_first=True)
         if written.reason == "UNWRITABLE":
             raise EdgeError(f"{path}: cannot be written: {written.detail}", reason="UNWRITABLE")
-        return Placed(path=path, kept=written.detail)
+        return Placed(path=path, kept=written.detail, reason=written.reason)
     if path.exists():
         return Placed(path=path, kept="it is there already")
     try:
@@ -128,13 +169,14 @@ def _identity_folder(source: Path) -> Path:
 
 
 def _names(folder: Path) -> list[str]:
-    found = (path.relative_to(folder) for path in folder.rglob("*.json"))
-    return sorted(str(path) for path in found if not any(part.startswith(".") for part in path.parts))
+    """What a warm-up has written there: no other file, and none that a link brings in from elsewhere."""
+    found = (path.relative_to(folder).as_posix() for path in folder.rglob("*.json") if not path.is_symlink())
+    return sorted(name for name in found if OURS.fullmatch(name) and "/." not in name)
 
 
 def _read_text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return read_regular(path).decode()
     except (OSError, UnicodeDecodeError) as cause:
         detail = describe(cause) if isinstance(cause, OSError) else "not UTF-8"
         raise BundleError(f"{path}: cannot be read: {detail}", reason="UNREADABLE") from cause

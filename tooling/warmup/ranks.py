@@ -58,7 +58,7 @@ class Ranks(Protocol):
         """Waits for all ranks; what rank 0 brought."""
 
     def fail(self, message: str) -> None:
-        """Tells the others that this rank will not come."""
+        """Tells the others that this rank will not come, and gives back what meeting took; waits for nobody."""
 
     def close(self) -> None:
         """Waits for all ranks and gives back what meeting took."""
@@ -109,10 +109,11 @@ class Group:
         self._began = self._clock()
         self._told = 0.0
         self._meeting = 0
+        self._exchanging = False
         self._step = "start"
         self.rank, self.size = dist.get_rank(), dist.get_world_size()
         self.waits: dict[str, float] = {}
-        self.group = dist.new_group(backend="gloo", timeout=timedelta(seconds=deadlines.total_s))
+        self.group: Any = dist.new_group(backend="gloo", timeout=timedelta(seconds=deadlines.total_s))
         self._store = dist.PrefixStore(f"flashinfer-warmup/{self.group.group_name}", _get_default_store())
         self.at("start")
 
@@ -139,10 +140,11 @@ class Group:
         return box[0]  # type: ignore[no-any-return]
 
     def fail(self, message: str) -> None:
-        try:
+        with contextlib.suppress(RuntimeError):  # the meeting place is gone, and so is whoever would read it
             self._store.set("failed", json.dumps([self.rank, message]))
-        except RuntimeError:
-            return  # the meeting place is gone, and so is whoever would read it
+        if not self._exchanging:  # a group with an exchange under way is given back when that is over, and not before
+            self._dist.destroy_process_group(self.group)
+        self.group = None
 
     def close(self) -> None:
         """A rank that is still in the last exchange is waited for, but not for long: all is said by then."""
@@ -152,6 +154,7 @@ class Group:
             while self._store.add("closing", 0) < self.size and self._clock() < until:
                 time.sleep(FIRST_POLL_S)
         self._dist.destroy_process_group(self.group)
+        self.group = None
 
     def _tell(self, text: str) -> None:
         """Notes this rank's last step and that something moved."""
@@ -205,9 +208,13 @@ class Group:
         return self._store.get(key).decode() if self._store.check([key]) else ""
 
     def _collective(self, step: str, call: Callable[[], None]) -> None:
+        """The exchange; one that is interrupted from outside stays under way."""
+        self._exchanging = True
         try:
             call()
+            self._exchanging = False
         except RuntimeError as cause:
+            self._exchanging = False
             raise StuckError(step, {}, f"a rank left during the exchange ({_first_line(cause)})") from cause
 
 

@@ -12,7 +12,8 @@ class Runner(Protocol):
     """A model runner.
 
     Beside these, `scheduler_config.max_num_batched_tokens` must be there; `vllm_config.parallel_config` (the all2all
-    backend and the parallel sizes) and `vllm_config.model_config` are read where they are.
+    backend and the parallel sizes) and `vllm_config.model_config` are read where they are, and `bucket_facts`, numbers
+    by name, where the runner tunes other buckets than FlashInfer's own.
     """
 
     scheduler_config: Any
@@ -46,8 +47,9 @@ experts as `tune_max_num_tokens`, and cuts a pass into microbatches or among ran
 class RunnerFacts:
     """What decides the strategy and the path: token count, all2all backend, shapes, type, parallel sizes, quantisation.
 
-    `buckets` are BUCKET_SETTINGS by name; `modules` are the model's modules, for the skip rule. `elastic`: data
-    parallel replicas run each pass together, but not in one torch.distributed world (vLLM's elastic experts).
+    `buckets` are BUCKET_SETTINGS and the runner's `bucket_facts` by name; `modules` are the model's modules, for the
+    skip rule. `elastic`: data parallel replicas run each pass together, but not in one torch.distributed world (vLLM's
+    elastic experts).
     """
 
     max_tokens: int
@@ -66,7 +68,7 @@ def describe_runner(runner: Runner) -> RunnerFacts:
     config = getattr(runner, "vllm_config", None)
     parallel = getattr(config, "parallel_config", None)
     model_config = getattr(config, "model_config", None)
-    modules = tuple(_modules(runner.get_model()))
+    modules = tuple(modules_of(runner.get_model()))
     shapes, dtypes = _shapes(modules)
     sizes = {name: getattr(parallel, name, None) for name in PARALLEL_SIZES}
     return RunnerFacts(
@@ -76,7 +78,7 @@ def describe_runner(runner: Runner) -> RunnerFacts:
         dtype=str(getattr(model_config, "dtype", None) or ",".join(dtypes)),
         parallel={name: int(size) for name, size in sizes.items() if isinstance(size, int)},
         quantization=str(getattr(model_config, "quantization", None) or ""),
-        buckets=_buckets(config),
+        buckets=_buckets(config) | dict(getattr(runner, "bucket_facts", {})),
         elastic=bool(getattr(parallel, "enable_elastic_ep", False)),
         modules=modules,
     )
@@ -108,7 +110,7 @@ def _backend(value: object) -> str | None:
     return None if value is None else str(value)
 
 
-def _modules(model: Any) -> Iterable[object]:
+def modules_of(model: Any) -> Iterable[object]:
     """The model's modules; a model that is none of torch's is one module. Wrapped models are opened."""
     for name in ("unwrap", "runnable"):
         inner = getattr(model, name, None)
