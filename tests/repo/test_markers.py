@@ -23,4 +23,4 @@ def test_ci_turns_on_everything_but_the_gpu() -> None:
 
 def test_ci_installs_the_browser_before_the_tests() -> None:
     asked = (ROOT / ".ci" / "run").read_text()
-    assert asked.index("ci/browser.sh") < asked.index("nox -s tests")
+    assert asked.index("run ci/browser.sh") < asked.index("run nox -s tests")
