@@ -16,6 +16,7 @@ import signal
 import sys
 import time
 from datetime import timedelta
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,15 @@ import torch
 import torch.distributed as dist
 from flashinfer import autotuner
 from packaging.version import Version
+
+IMPORTED_ONCE = (
+    "tests.warmup.faults",
+    "tooling.capabilities.table_text",
+    "tooling.warmup.autotune",
+    "tooling.warmup.reference.host",
+    "tooling.warmup.reference.runner",
+)
+"""What every fork would import for itself otherwise."""
 
 
 def replace_timing(noise: int) -> None:
@@ -49,6 +59,8 @@ def replace_timing(noise: int) -> None:
 def serve() -> None:
     """Answers orders until stdin ends."""
     torch.set_num_threads(1)
+    for name in IMPORTED_ONCE:
+        import_module(name)
     gc.freeze()  # what is there already needs no look by any fork
     for line in sys.stdin:
         order = json.loads(line)
