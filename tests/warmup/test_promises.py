@@ -42,6 +42,18 @@ def test_every_rank_runs_every_pass_at_the_largest_token_count_in_inference_mode
         assert dummy_runs(ran) == [[one] * passes] * ranks
 
 
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_the_path_that_is_told_is_the_one_that_is_used(releases: Releases, tmp_path: Path, strategy: str) -> None:
+    version, ranks, spec = STRATEGIES[strategy]
+    ran = releases(version).run(tmp_path, ranks=ranks, resolve=True, **spec)
+    told = [result["record"]["resolved"] for result in ran.results]
+    assert told == [str(result["record"]["file"]) for result in ran.results]
+    names = {"all_ranks": "None", "leader_broadcast": "autotune_configs.json", "managed": "managed"}
+    assert [Path(path).name for path in told] == [
+        names.get(strategy, f"rank-{rank}-of-{ranks}.json") for rank in range(ranks)
+    ]
+
+
 def test_without_anything_to_tune_no_pass_runs(releases: Releases, tmp_path: Path) -> None:
     ran = releases("0.6.13").run(tmp_path, ranks=2, world=False)
     assert dummy_runs(ran) == [[], []]

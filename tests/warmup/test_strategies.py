@@ -45,13 +45,12 @@ def test_all_ranks_tune_anew_each_time_and_leave_no_file(
     assert files_of(tmp_path) == []
 
 
-@pytest.mark.parametrize("version", FULL)
-@pytest.mark.parametrize("ranks", [1, 2, 4], ids=["one rank", "two ranks", "four ranks"])
+@pytest.mark.parametrize(
+    ("version", "ranks"), [(version, ranks) for version in FULL for ranks in (1, 2)] + [(FULL[0], 4)]
+)
 def test_a_leader_tunes_and_every_rank_holds_the_same(
     releases: Releases, tmp_path: Path, version: str, ranks: int
 ) -> None:
-    if ranks == 4 and version != "0.6.13":
-        pytest.skip("one run with four ranks is enough")
     cold, warm = cold_and_warm(releases(version), tmp_path, ranks=ranks, forced="leader_broadcast")
     assert [rank["tuned"] for rank in cold.record["ranks"]] == [ENTRIES] + [0] * (ranks - 1)
     assert warm.record["warm"]
@@ -174,6 +173,23 @@ def test_a_listener_hears_steps_and_operations(releases: Releases, tmp_path: Pat
     steps = releases("0.6.13").run(tmp_path, ranks=2).record["steps"]
     for step in ("tune", "host_gemm", "waits at broadcast", "verify", "check 2"):
         assert step in steps
+
+
+@pytest.mark.parametrize("version", ["0.6.7", NEWEST])
+def test_look_ups_are_counted_from_the_first_release_with_a_cache_to_the_newest(
+    releases: Releases, tmp_path: Path, version: str
+) -> None:
+    """In tuning mode, outside of it, on the second pass, and where nothing fits."""
+    spec = {"labels": ["host_bf16"], "forced": "leader_broadcast", "count_at": [3, 32]}
+    cold, warm = cold_and_warm(releases(version), tmp_path, **spec)
+    tuning = {"lookups": BUCKETS + 1, "calls": 1, "hits": 1, "misses": BUCKETS, "fell_back": 0, "tuned": BUCKETS}
+    hit = {"lookups": 1, "calls": 1, "hits": 1, "misses": 0, "fell_back": 0, "skipped": 0, "tuned": 0}
+    assert cold.passes(0, "tune") == {**tuning, "skipped": 0}
+    for ran in (cold, warm):
+        for name in ("verify", "check 1", "check 2"):
+            assert ran.passes(0, name) == hit
+        assert ran.record["counted"]["3"] == hit
+        assert ran.record["counted"]["32"] == {**hit, "hits": 0, "misses": 1, "fell_back": 1}
 
 
 def test_look_ups_between_buckets_hit(releases: Releases, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import signal
 import sys
 import time
 from datetime import timedelta
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,15 @@ import torch
 import torch.distributed as dist
 from flashinfer import autotuner
 from packaging.version import Version
+
+IMPORTED_ONCE = (
+    "tests.warmup.faults",
+    "tooling.capabilities.table_text",
+    "tooling.warmup.autotune",
+    "tooling.warmup.reference.host",
+    "tooling.warmup.reference.runner",
+)
+"""What every fork would import for itself otherwise."""
 
 
 def replace_timing(noise: int) -> None:
@@ -49,6 +59,9 @@ def replace_timing(noise: int) -> None:
 def serve() -> None:
     """Answers orders until stdin ends."""
     torch.set_num_threads(1)
+    for name in IMPORTED_ONCE:
+        import_module(name)
+    gc.freeze()  # what is there already needs no look by any fork
     for line in sys.stdin:
         order = json.loads(line)
         children = {fork(path): path for path in order["specs"]}
@@ -115,7 +128,7 @@ def warm_up(spec: dict[str, Any]) -> dict[str, Any]:
     from tests.warmup import faults
     from tooling.capabilities.gating import Strategy, World
     from tooling.capabilities.table_text import parse
-    from tooling.warmup import count_lookups, flashinfer_autotune
+    from tooling.warmup import count_lookups, flashinfer_autotune, resolve_flashinfer_autotune_file
     from tooling.warmup.reference.runner import ReferenceRunner
 
     row = parse(Path(spec["table"]).read_text()).rows[0] if spec.get("table") else None
@@ -166,8 +179,11 @@ def warm_up(spec: dict[str, Any]) -> dict[str, Any]:
                 raise
             failed.append(type(error).__name__)
         took_s = time.monotonic() - started
-        held.append(what_is_held())
+        if spec.get("times"):
+            held.append(what_is_held())
     body = record.as_json()
+    if spec.get("resolve"):
+        body["resolved"] = str(resolve_flashinfer_autotune_file(engine, row=row, world=world))
     sizes = spec.get("count_at", [])
     body |= {
         "vllm_passes": as_vllm,

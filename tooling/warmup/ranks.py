@@ -142,9 +142,9 @@ class Group:
     def fail(self, message: str) -> None:
         with contextlib.suppress(RuntimeError):  # the meeting place is gone, and so is whoever would read it
             self._store.set("failed", json.dumps([self.rank, message]))
-        if not self._exchanging:  # a group with an exchange under way is given back when that is over, and not before
-            self._dist.destroy_process_group(self.group)
-        self.group = None
+        if not self._exchanging:  # giving back a group in the middle of an exchange waits for the exchange
+            with contextlib.suppress(Exception):  # what went wrong first is what the caller must hear of
+                self._give_back()
 
     def close(self) -> None:
         """A rank that is still in the last exchange is waited for, but not for long: all is said by then."""
@@ -153,8 +153,13 @@ class Group:
             until = self._clock() + CLOSE_PATIENCE_S
             while self._store.add("closing", 0) < self.size and self._clock() < until:
                 time.sleep(FIRST_POLL_S)
-        self._dist.destroy_process_group(self.group)
-        self.group = None
+        self._give_back()
+
+    def _give_back(self) -> None:
+        """Once only: torch takes no group at all for the engine's own."""
+        group, self.group = self.group, None
+        if group is not None:
+            self._dist.destroy_process_group(group)
 
     def _tell(self, text: str) -> None:
         """Notes this rank's last step and that something moved."""
