@@ -18,17 +18,9 @@ from packaging.version import Version
 from tooling.capabilities.table import Row, lookup
 from tooling.capabilities.table_text import parse
 from tooling.smoke.checks import judge_smoke
+from tooling.smoke.files_seen import FileSeen, FilesSeen
 from tooling.smoke.judgement import Judgement
-from tooling.smoke.observations import (
-    ErrorSeen,
-    FileSeen,
-    FilesSeen,
-    MachineSeen,
-    RankSeen,
-    RunSeen,
-    ScenarioSeen,
-    Seen,
-)
+from tooling.smoke.observations import ErrorSeen, MachineSeen, RankSeen, RunSeen, ScenarioSeen, Seen
 from tooling.smoke.scenarios import FORCED, SCENARIOS, Scenario
 
 RELEASES = ("0.6.12", "0.6.13", "0.7.0.post1")

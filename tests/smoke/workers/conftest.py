@@ -18,7 +18,8 @@ from tests.smoke.workers.zygote import Zygote
 from tests.warmup.environments import ROOT, base_python, release_folder, table_of
 from tooling.capabilities.table_text import parse
 from tooling.edges.smoke import process
-from tooling.edges.smoke.orchestrator import Conditions, Orchestrator
+from tooling.edges.smoke.orchestrator import Orchestrator
+from tooling.edges.smoke.runs import Conditions
 from tooling.smoke.observations import RunSeen, ScenarioSeen
 from tooling.smoke.orders import Rehearsal
 from tooling.smoke.scenarios import Scenario
