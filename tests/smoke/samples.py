@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import replace
 from functools import cache
 from importlib import resources
@@ -122,7 +121,7 @@ def judge(seen: Seen, release: str | None, *, names: Sequence[str] = tuple(SCENA
 
 def altered(seen: Seen, *path: str | int, to: Any) -> Seen:
     """The same observations with one value changed, by its path in their JSON; a callable `to` gets the old value."""
-    body = deepcopy(json.loads(json.dumps(seen.as_json())))
+    body = json.loads(json.dumps(seen.as_json()))
     place: Any = body
     for key in path[:-1]:
         place = place[key]
