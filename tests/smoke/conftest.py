@@ -146,7 +146,12 @@ def package_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def pinned_tree(tmp_path: Path) -> Path:
-    tree = tmp_path / "tree"
+    return make_pinned_tree(tmp_path)
+
+
+def make_pinned_tree(folder: Path) -> Path:
+    """A committed tree with pins, and with a file that is no container's business."""
+    tree = folder / "tree"
     (tree / "requirements").mkdir(parents=True)
     (tree / "versions.json").write_text('{"variable": {"FLASHINFER_VERSION": {"default": "0.6.13"}}}\n')
     (tree / "requirements" / "cuda.txt").write_text("flashinfer-python==0.6.13\n")

@@ -26,6 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--jit-cache", type=Path)
     parser.add_argument("--jit-image")
     parser.add_argument("--limit", type=float, default=120)
+    parser.add_argument("--stop", type=int, default=30)
     parser.add_argument("--network", default="none")
     add_evidence_argument(parser)
 
@@ -35,7 +36,11 @@ def run(args: argparse.Namespace, terminal: Terminal) -> Report:
         from tooling.commands.smoke_image import InnerRun, run_in_image
 
         inner = InnerRun(
-            options=["--scenario", *args.scenario], limit_s=args.limit, network=args.network, jit_cache=args.jit_cache
+            options=["--scenario", *args.scenario],
+            limit_s=args.limit,
+            stop_s=args.stop,
+            network=args.network,
+            jit_cache=args.jit_cache,
         )
         return run_in_image(args, terminal, inner)
     act = globals()[f"_{args.scenario[0].replace('-', '_')}"]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import replace
 from functools import cache
 from importlib import resources
@@ -18,17 +17,9 @@ from packaging.version import Version
 from tooling.capabilities.table import Row, lookup
 from tooling.capabilities.table_text import parse
 from tooling.smoke.checks import judge_smoke
+from tooling.smoke.files_seen import FileSeen, FilesSeen
 from tooling.smoke.judgement import Judgement
-from tooling.smoke.observations import (
-    ErrorSeen,
-    FileSeen,
-    FilesSeen,
-    MachineSeen,
-    RankSeen,
-    RunSeen,
-    ScenarioSeen,
-    Seen,
-)
+from tooling.smoke.observations import ErrorSeen, MachineSeen, RankSeen, RunSeen, ScenarioSeen, Seen
 from tooling.smoke.scenarios import FORCED, SCENARIOS, Scenario
 
 RELEASES = ("0.6.12", "0.6.13", "0.7.0.post1")
@@ -130,7 +121,7 @@ def judge(seen: Seen, release: str | None, *, names: Sequence[str] = tuple(SCENA
 
 def altered(seen: Seen, *path: str | int, to: Any) -> Seen:
     """The same observations with one value changed, by its path in their JSON; a callable `to` gets the old value."""
-    body = deepcopy(json.loads(json.dumps(seen.as_json())))
+    body = json.loads(json.dumps(seen.as_json()))
     place: Any = body
     for key in path[:-1]:
         place = place[key]

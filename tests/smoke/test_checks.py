@@ -12,8 +12,9 @@ from tests.smoke.samples import RELEASES, altered, judge, judged_for, row_for, s
 from tooling.capabilities.facts import KnownFault
 from tooling.findings import Severity
 from tooling.smoke.checks import check_smoke, judge_smoke
+from tooling.smoke.files_seen import FileSeen
 from tooling.smoke.judgement import Judgement
-from tooling.smoke.observations import INTERRUPTED, FileSeen, ScenarioSeen, Seen
+from tooling.smoke.observations import INTERRUPTED, ScenarioSeen, Seen
 from tooling.smoke.scenarios import FORCED, SCENARIOS
 
 EVERYTHING = (*SCENARIOS, "force-persistent")

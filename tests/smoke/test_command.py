@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -205,6 +206,37 @@ def test_a_disk_that_fills_up_in_the_middle_is_no_crash(
     monkeypatch.setattr(process.Worker, "__init__", full)
     code, body = smoke("--scenario", "one-rank")
     assert (code, body["records"][0]["status"], body["records"][0]["reason"]) == (3, "not-run", "NO_DISK")
+
+
+@pytest.mark.parametrize("streams", ["", "<&-", "<&- >&-"], ids=["open", "no stdin", "neither"])
+def test_a_bare_surrounding_is_no_obstacle(tree: Path, packages: Callable[..., None], streams: str) -> None:
+    """No home, the C locale, closed streams, a folder with spaces and letters that are no ASCII."""
+    packages(count=0)
+    done = subprocess.run(
+        ["sh", "-c", f'"$0" -m tooling smoke --root "$1" {streams}', sys.executable, str(tree)],
+        env={
+            "PATH": os.environ["PATH"], "LC_ALL": "C", "FLASHINFER_CUDA_ARCH_LIST": "garbage", "FLASHINFER_NEW": "\n",
+            "PYTHONPATH": f"{os.environ['PYTHONPATH']}{os.pathsep}{ROOT}",
+        },
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 3, done.stderr
+    assert "there is no GPU" in done.stderr
+    record = json.loads((tree / "evidence" / "smoke-none.json").read_text())
+    assert record["measurements"]["bypasses"] == {"FLASHINFER_NEW": "\n"}
+    assert record["measurements"]["overrides"] == {"FLASHINFER_CUDA_ARCH_LIST": "garbage"}
+
+
+def test_a_folder_that_was_removed_under_us_is_bad_input(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    done = subprocess.run(
+        ["sh", "-c", 'cd "$1" && rmdir "$1" && exec "$0" -m tooling smoke', sys.executable, str(gone)],
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)},
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2, done.stderr
+    assert "--root .: No such file or directory" in done.stderr
 
 
 def test_the_story_of_a_record_is_told_and_its_own_bytes_are_the_json(smoke: Smoke) -> None:

@@ -3,24 +3,54 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tests.smoke.samples import altered, judge, seen_for
+from tests.smoke import test_gpu_records as records
+from tests.smoke.samples import judge, seen_for
 from tooling.smoke.judgement import Judgement
+from tooling.smoke.observations import Seen
 
 FOR_PEOPLE = {
-    "machine": {"gpus", "driver", "cuda", "nvcc", "python", "packages.torch", "packages.flashinfer-cubin"},
+    "machine": {
+        "gpus",
+        "driver",
+        "cuda",
+        "nvcc",
+        "python",
+        "packages.torch",
+        "packages.flashinfer-cubin",
+        "packages.nvidia-",
+        "packages.triton",
+    },
     "files": {"files.before.size_bytes", "files.after.size_bytes"},
-    "whole run": {"took_s", "jit.state", "not_covered", "overrides", "pinned.flashinfer-cubin"},
-    "record": {"why", "warnings", "spread_s.barrier"},
+    "whole run": {
+        "took_s",
+        "jit.state",
+        "jit.fresh",
+        "jit.folder",
+        "jit.image",
+        "not_covered",
+        "overrides",
+        "pinned.flashinfer-cubin",
+    },
+    "record": {"why", "warnings", "spread_s."},
     "rank": {"step", "device", "jit_s", "tuning_s", "log_tail", "errors.label"},
     "report": {
         "digest",
         "seconds.",
         "waits_s.",
+        "jit_s.",
+        "builds.",
+        "cache.detail",
+        "cache.digest",
+        "cache.entries",
+        "cache.fields",
+        "cache.reason",
+        "cache.wildcards",
         "written.detail",
         "written.lock",
         "written.reason",
@@ -66,20 +96,28 @@ def told(judged: Judgement) -> object:
     return judged.status, judged.reason, [finding.reason for finding in judged.findings]
 
 
-def quiet_fields(release: str, name: str) -> set[str]:
-    """Fields of which no alteration changes what is told; one that cannot be read back is refused, which is as good."""
-    seen = seen_for(release, names=(name,))
-    base = told(judge(seen, release, names=(name,)))
-    quiet = set()
-    for path, value in leaves(json.loads(json.dumps(seen.as_json()))):
+def quiet_fields(seen: Seen, judged: Callable[[Seen], Judgement]) -> set[str]:
+    """Fields of which no alteration changes what is told; one that cannot be read back is refused, which is as good.
+
+    Scenarios' own names are left as they are: they say which others were asked for.
+    """
+    text, base, quiet = json.dumps(seen.as_json()), told(judged(seen)), set()
+    for path, value in leaves(json.loads(text)):
+        if path[-1] == "name":
+            continue
         for other in others(value):
             if other == value:
                 continue
+            body = json.loads(text)
+            place = body
+            for key in path[:-1]:
+                place = place[key]
+            place[path[-1]] = other
             try:
-                changed = altered(seen, *path, to=other)
+                changed = Seen.from_json(body)
             except (TypeError, ValueError, KeyError, AttributeError):
                 break
-            if changed != seen and told(judge(changed, release, names=(name,))) != base:
+            if changed != seen and told(judged(changed)) != base:
                 break
         else:
             quiet.add(".".join(str(key) for key in path if not isinstance(key, int)))
@@ -92,7 +130,7 @@ def is_for_people(field: str) -> bool:
     names = {name for group in FOR_PEOPLE.values() for name in group} | ONLY_WHERE_A_CACHE_IS_KEPT
     short = field.removeprefix("ranks.").removeprefix("report.").removeprefix("record.").removeprefix("machine.")
     return any(
-        candidate in names or any(name.endswith(".") and candidate.startswith(name) for name in names)
+        candidate in names or any(name.endswith((".", "-")) and candidate.startswith(name) for name in names)
         for candidate in (field, short, field.removeprefix("ranks."))
     ) or short.startswith(IN_TUNING_MODE)
 
@@ -102,5 +140,13 @@ def is_for_people(field: str) -> bool:
     [("0.6.12", "one-rank"), ("0.6.13", "one-rank"), ("0.6.13", "foreign"), ("0.7.0.post1", "two-ranks")],
 )
 def test_every_value_turns_what_is_told_or_is_for_people(release: str, name: str) -> None:
-    left = sorted(field for field in quiet_fields(release, name) if not is_for_people(field))
-    assert left == []
+    fields = quiet_fields(seen_for(release, names=(name,)), lambda seen: judge(seen, release, names=(name,)))
+    assert sorted(field for field in fields if not is_for_people(field)) == []
+
+
+@pytest.mark.parametrize(("run", "name"), [("0.6.12", "foreign"), ("0.6.13", "one-rank"), ("0.7.0.post1", "two-ranks")])
+def test_so_it_is_with_records_of_a_gpu(run: str, name: str) -> None:
+    whole = records.seen_of(run)
+    seen = replace(whole, scenarios=(records.scenario_of(run, name),))
+    fields = quiet_fields(seen, lambda changed: records.judge(changed, run))
+    assert sorted(field for field in fields if not is_for_people(field)) == []

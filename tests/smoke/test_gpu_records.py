@@ -324,6 +324,8 @@ MACHINE: dict[str, tuple[Callable[[Body], object], str]] = {
         lambda body: body["machine"].update(api={"import_error": "ImportError"}), "FLASHINFER_BROKEN"
     ),
     "a metadata field more": (lambda body: body["machine"]["api"]["metadata_fields"].append("new"), "API_DIFFERS"),
+    "kernels of another release": (lambda body: body["jit"].update(flashinfer="0.6.11"), "JIT_CACHE_FOREIGN"),
+    "kernels of another GPU": (lambda body: body["jit"].update(arch="sm100"), "JIT_CACHE_FOREIGN"),
     "packages that are no texts": (lambda body: body["machine"]["packages"].update(torch=2), "CORRUPT"),
 }  # fmt: skip
 

@@ -64,7 +64,7 @@ def test_a_signal_lets_the_run_inside_write_what_it_has_and_removes_the_containe
 @pytest.mark.parametrize("held_s", [0, 5], ids=["while files go in", "while the engine starts it"])
 def test_a_signal_before_anything_runs_inside_leaves_nothing(smoke: Smoke, images: Images, held_s: int) -> None:
     smoke.engine.hold(held_s)
-    process = smoke.start("--image", images.whole, "--scenario", "hang")
+    process = smoke.start("--image", images.whole, "--scenario", "hang", "--stop", "1")
     _read_until(process, "in a container of")
     if held_s:
         _wait_until(smoke.engine.is_held)
@@ -93,7 +93,7 @@ def test_a_run_that_does_not_end_is_ended_at_its_deadline_and_what_it_wrote_come
 
 
 def test_a_run_that_hears_no_signal_is_killed(smoke: Smoke, images: Images) -> None:
-    done = smoke("--image", images.whole, "--scenario", "hang", "--limit", "10")
+    done = smoke("--image", images.whole, "--scenario", "hang", "--limit", "5", "--stop", "1")
     (record,) = done.records.values()
     assert (done.status, record["status"], record["reason"]) == (3, "not-run", "TIMEOUT")
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import time
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.smoke.conftest import Done, Images, Smoke
+from tests.smoke.conftest import Done, Images, Smoke, make_pinned_tree
+from tests.smoke.gpu_engine import GpuEngine
 from tooling.evidence import parse_record
 from tooling.smoke.container_plan import EVIDENCE, JIT, SOURCE
 
@@ -25,38 +28,56 @@ def _only(done: Done) -> dict[str, object]:
     return record
 
 
-def test_a_run_inside_is_streamed_and_its_evidence_comes_out_with_the_images_digest(
-    smoke: Smoke, images: Images
-) -> None:
-    done = smoke("--image", images.whole)
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """One run that passes, in a tree of its own, for all tests that only look at what came of it."""
+
+    done: Done
+    tree: Path
+    commit: str
+    image_before: str
+    image_after: str
+
+
+@pytest.fixture(scope="module")
+def passed(
+    gpu_engine: GpuEngine, client: Any, images: Images, package_home: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Passed:
+    tree = make_pinned_tree(tmp_path_factory.mktemp("passed"))
+    head = subprocess.run(["git", "-C", tree, "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
+    before = client.images.get(images.whole).id
+    done = Smoke(tree, package_home, gpu_engine, client)("--image", images.whole)
+    return Passed(done, tree, head.stdout.strip(), before, client.images.get(images.whole).id)
+
+
+def test_a_run_inside_is_streamed_and_its_evidence_comes_out_with_the_images_digest(passed: Passed) -> None:
+    done = passed.done
     assert done.status == 0, done.text
     assert done.text.index("first line inside") < done.text.index("last line inside")
     record = done.records["smoke-sm90.json"]
-    assert record["image_id"] == smoke.client.images.get(images.whole).id
+    assert record["image_id"] == passed.image_before
     assert record["manifest_digest"] is None
     assert (record["status"], record["subject"]) == ("pass", "sm90")
-    parse_record((smoke.tree / "evidence/smoke-sm90.json").read_text())  # sealed again
-    assert (smoke.tree / "evidence/smoke-sm90.log").read_text() == "what a worker said\n"
+    parse_record((passed.tree / "evidence/smoke-sm90.json").read_text())  # sealed again
+    assert (passed.tree / "evidence/smoke-sm90.log").read_text() == "what a worker said\n"
     assert done.body["records"] == [record]
     assert (done.body["status"], done.body["exit"], done.body["story"]) == ("pass", 0, "a story")
 
 
-def test_the_record_names_the_trees_commit_and_whether_it_is_dirty(smoke: Smoke, images: Images) -> None:
+def test_the_record_names_the_trees_commit_and_that_it_is_clean(passed: Passed) -> None:
     """There is no git in the container, so that only we know."""
-    commit = subprocess.run(["git", "-C", smoke.tree, "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
-    record = _only(smoke("--image", images.whole))
-    assert (record["commit"], record["dirty"]) == (commit.stdout.strip(), False)
+    record = _only(passed.done)
+    assert (record["commit"], record["dirty"]) == (passed.commit, False)
+
+
+def test_a_dirty_tree_is_said_and_a_given_commit_is_taken(smoke: Smoke, images: Images) -> None:
     (smoke.tree / "secret.txt").write_text("changed")
-    assert _only(smoke("--image", images.whole))["dirty"] is True
-    assert _only(smoke("--image", images.whole, "--commit", "0" * 40))["commit"] == "0" * 40
+    record = _only(smoke("--image", images.whole, "--commit", "0" * 40))
+    assert (record["commit"], record["dirty"]) == ("0" * 40, True)
 
 
-def test_inside_there_is_no_network_and_no_file_but_the_pins_and_the_image_is_unchanged(
-    smoke: Smoke, images: Images
-) -> None:
-    before = smoke.client.images.get(images.whole).id
-    record = _only(smoke("--image", images.whole))
-    seen = record["measurements"]
+def test_inside_there_is_no_network_and_no_file_but_the_pins_and_the_image_is_unchanged(passed: Passed) -> None:
+    seen = _only(passed.done)["measurements"]
     assert isinstance(seen, dict)
     assert seen["interfaces"] == ["lo"]
     assert seen["user"] == 10001
@@ -64,7 +85,7 @@ def test_inside_there_is_no_network_and_no_file_but_the_pins_and_the_image_is_un
     assert seen["environ"]["NVIDIA_VISIBLE_DEVICES"] == "all"
     assert seen["environ"]["PYTHONPATH"] == SOURCE
     assert "DOCKER_HOST" not in seen["environ"]
-    assert smoke.client.images.get(images.whole).id == before
+    assert passed.image_after == passed.image_before
 
 
 def test_another_stages_record_in_the_container_replaces_none_of_ours(smoke: Smoke, images: Images) -> None:

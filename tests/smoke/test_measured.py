@@ -10,8 +10,9 @@ import pytest
 
 from tests.smoke.samples import LABELS, judge, seen_for
 from tooling.findings import Severity
+from tooling.smoke.files_seen import FileSeen, FilesSeen
 from tooling.smoke.judgement import Judgement
-from tooling.smoke.observations import ErrorSeen, FileSeen, FilesSeen, RankSeen, RunSeen, ScenarioSeen
+from tooling.smoke.observations import ErrorSeen, RankSeen, RunSeen, ScenarioSeen
 
 FOLDER = Path(__file__).parents[1] / "data/warmup"
 RUNS = {"one-rank": "1 rule", "two-ranks": "2 rule", "force-persistent": "1 leader_broadcast"}

@@ -12,18 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.smoke.samples import RELEASES, judge, seen_for
+from tooling.smoke.files_seen import FileSeen, FilesSeen
 from tooling.smoke.judgement import measurements
-from tooling.smoke.observations import (
-    End,
-    ErrorSeen,
-    FileSeen,
-    FilesSeen,
-    MachineSeen,
-    RankSeen,
-    RunSeen,
-    ScenarioSeen,
-    Seen,
-)
+from tooling.smoke.observations import End, ErrorSeen, MachineSeen, RankSeen, RunSeen, ScenarioSeen, Seen
 from tooling.smoke.scenarios import SCENARIOS
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "tooling/data/schemas/smoke-measurements.schema.json").read_text())

@@ -22,7 +22,7 @@ from tooling.commands.recording import add_evidence_argument
 from tooling.commands.report import Report
 from tooling.commands.smoke_running import explain, run_here
 from tooling.commands.terminal import Terminal
-from tooling.edges.smoke.orchestrator import DEADLINES
+from tooling.edges.smoke.runs import DEADLINES
 from tooling.errors import InputError
 from tooling.smoke.orders import MAX_TOKENS
 from tooling.smoke.scenarios import choose

@@ -37,10 +37,11 @@ NO_GPU = "NO_GPU"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InnerRun:
-    """What the run inside is asked: the options passed on, and how long all of it may take."""
+    """What the run inside is asked: the options passed on, how long all of it may take, and its end once it must."""
 
     options: Sequence[str]
     limit_s: float
+    stop_s: int = plan.STOP_S
     network: str = "none"
     jit_cache: Path | None = None
 
@@ -148,11 +149,11 @@ class _Stage:
         try:
             ended = container.run(self._terminal.say, limit_s=self._inner.limit_s)
         except KeyboardInterrupt:
-            container.stop(plan.STOP_S)
+            container.stop(self._inner.stop_s)
             self._bring_out(container)
             raise
         if ended.exit_status is None:
-            container.stop(plan.STOP_S)
+            container.stop(self._inner.stop_s)
         self._bring_out(container)
         if jit is not None and ended.stdout:
             smoke_archive.unpack(container.take(plan.JIT), jit, keep=lambda _: True)

@@ -33,7 +33,8 @@ from tooling.edges.smoke.devices import check_gpus, choose_devices
 from tooling.edges.smoke.jit_cache import open_jit_cache
 from tooling.edges.smoke.launcher import Launched, find_launched, open_store, say_done
 from tooling.edges.smoke.machine import look_at_machine
-from tooling.edges.smoke.orchestrator import Conditions, Orchestrator
+from tooling.edges.smoke.orchestrator import Orchestrator
+from tooling.edges.smoke.runs import Conditions
 from tooling.edges.smoke.serving_rank import serve
 from tooling.errors import EdgeError, ExitCode, InputError, ToolingError
 from tooling.evidence import Record, seal

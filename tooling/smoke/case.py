@@ -15,6 +15,14 @@ OUTSIDE = ("verify", "recheck", "check 1", "check 2")
 """Passes of the warm-up outside of tuning mode, after tuning or loading: what is tuned must be hit there."""
 CHECKS = ("check 1", "check 2")
 
+ENDS = {
+    "error": "its warm-up raised",
+    "died": "died",
+    "hung": "made no progress and was killed",
+    "not-started": "never came to life",
+}
+"""What is said of a rank that did not end well."""
+
 Counts = Mapping[str, int]
 
 

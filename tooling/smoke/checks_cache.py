@@ -9,7 +9,8 @@ from tooling.capabilities.gating import Strategy
 from tooling.findings import Finding, Severity
 from tooling.smoke.case import Case, text, tuned, was_warm
 from tooling.smoke.checks_runs import nothing_to_tune
-from tooling.smoke.observations import FilesSeen, RunSeen
+from tooling.smoke.files_seen import FilesSeen
+from tooling.smoke.observations import RunSeen
 
 KEYS_SHOWN = 3
 

@@ -33,6 +33,7 @@ def check_machine(seen: Seen, row: Row | None) -> tuple[Finding, ...]:
         *_check_row(seen, row),
         *_check_interface(seen.machine.api, row),
         *_check_pins(seen),
+        *_check_kernels(seen),
         *_check_covered(seen),
         *_check_environment(seen),
     )
@@ -107,6 +108,15 @@ def _check_pins(seen: Seen) -> Iterator[Finding]:
         found = seen.machine.packages.get(name)
         if found is not None and name not in seen.pinned and release and not _same(found, release.split("+")[0]):
             yield _finding("smoke-pins", "PIN_SKEW", f"{name} {found} is installed beside {MAIN} {release}")
+
+
+def _check_kernels(seen: Seen) -> Iterator[Finding]:
+    """Kernels of an earlier run were compiled for what is here; a fresh folder of this run's own says nothing."""
+    here = {"cuda": seen.machine.cuda, "flashinfer": installed_release(seen), "arch": seen.machine.arch}
+    for name, value in here.items():
+        if name in seen.jit and seen.jit[name] != value:
+            detail = f"the compiled kernels are for {name} {text(seen.jit[name])}, and this machine has {text(value)}"
+            yield _finding("smoke-kernels", "JIT_CACHE_FOREIGN", detail, hint="empty the folder of --jit-cache")
 
 
 def _check_covered(seen: Seen) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tooling.capabilities.gating import Strategy
 from tooling.findings import Finding, Severity
-from tooling.smoke.case import CHECKS, Case, called, enters_tuning, is_bucket, passes, text, tuned
+from tooling.smoke.case import CHECKS, ENDS, Case, called, enters_tuning, is_bucket, passes, text, tuned
 from tooling.smoke.observations import RankSeen, RunSeen
 
 CONSEQUENCES = ("StuckError", "PeerFailedError")
@@ -47,14 +47,8 @@ def _check_ends(case: Case, name: str, run: RunSeen) -> Iterator[Finding]:
         step = f" at step {rank.step!r}" if rank.step else " before its first step"
         why = f": {rank.why}" if rank.why else ""
         status = f" (exit status {rank.exit_status})" if rank.exit_status is not None else ""
-        words = {
-            "error": "its warm-up raised",
-            "died": "died",
-            "hung": "made no progress and was killed",
-            "not-started": "never came to life",
-        }
         reason = {"error": "WARMUP_FAILED", "died": "DIED", "hung": "HUNG", "not-started": "NOT_STARTED"}[rank.end]
-        detail = f"{words[rank.end]}{step}{status}{why}"
+        detail = f"{ENDS[rank.end]}{step}{status}{why}"
         reason = "GAVE_UP" if _is_consequence(rank) else reason
         yield case.finding("smoke-runs", reason, detail, run=name, rank=rank.rank, hint=_last_line(rank))
 

@@ -7,17 +7,10 @@ from typing import Any, Protocol
 
 from tooling.errors import InputError
 from tooling.findings import Finding, Severity
-from tooling.smoke.case import passes, tuned, was_warm
+from tooling.smoke.case import ENDS, passes, tuned, was_warm
 from tooling.smoke.checks_cache import kept_files
 from tooling.smoke.observations import RankSeen, RunSeen, ScenarioSeen, Seen
 from tooling.smoke.summary import describe_machine
-
-ENDS = {
-    "error": "its warm-up raised",
-    "died": "died",
-    "hung": "made no progress and was killed",
-    "not-started": "never came to life",
-}
 
 
 class Record(Protocol):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.smoke.workers.conftest import living, rehearse
+from tests.smoke.workers.conftest import Rehearse, living
 from tooling.smoke.observations import RankSeen, ScenarioSeen
 from tooling.smoke.scenarios import ORDINARY_BACKEND, Scenario
 
@@ -31,12 +31,12 @@ FAULTS: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture(scope="module")
-def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, ScenarioSeen]]:
+def seen(rehearse: Rehearse, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, ScenarioSeen]]:
     """Every fault in a scenario of its own, in one smoke run, with a sound scenario at the end."""
     home = tmp_path_factory.mktemp("failures")
     faults = [{**fault, "scenario": name} for name, fault in FAULTS.items()]
     scenarios = [*(pair(name) for name in FAULTS), Scenario(name="sound", about="nothing is wrong")]
-    yield rehearse(RELEASE, home, scenarios, no_progress_s=20.0, ahead=False, faults=faults)
+    yield rehearse(RELEASE, home, scenarios, no_progress_s=12.0, ahead=False, faults=faults)
     assert living(home) == []
 
 
@@ -66,7 +66,7 @@ def test_no_rank_beside_a_failed_one_counts_as_evidence(seen: dict[str, Scenario
 def test_a_hang_is_killed_and_each_rank_tells_where_it_was(seen: dict[str, ScenarioSeen]) -> None:
     waiting, stuck = cold(seen, "hangs-tuning")
     assert (stuck.end, stuck.step) == ("hung", "verify")
-    assert "no rank made progress for 20 s" in stuck.why
+    assert "no rank made progress for 12 s" in stuck.why
     assert waiting.end in {"hung", "error"}
 
 

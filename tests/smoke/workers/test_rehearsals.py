@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.smoke.workers.conftest import living, rehearse
+from tests.smoke.workers.conftest import Rehearse, living
 from tests.warmup.environments import table_of
 from tooling.capabilities.table import Row, Table
 from tooling.capabilities.table_text import dump, parse
@@ -24,7 +24,9 @@ CHOSEN = {
 
 
 @pytest.fixture(scope="module")
-def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], dict[str, ScenarioSeen]]]:
+def seen(
+    rehearse: Rehearse, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[str], dict[str, ScenarioSeen]]]:
     """The scenarios of a release, run when first asked for."""
     kept: dict[str, dict[str, ScenarioSeen]] = {}
     homes: list[Path] = []
@@ -161,7 +163,9 @@ def test_the_forced_cache_loses_entries_on_a_release_whose_keys_collide(
     assert (trip["memory"], trip["disk"], trip["lost"]) == (10, 5, 5)
 
 
-def test_a_row_that_promises_what_the_release_lacks_is_an_error_of_every_rank(tmp_path: Path) -> None:
+def test_a_row_that_promises_what_the_release_lacks_is_an_error_of_every_rank(
+    rehearse: Rehearse, tmp_path: Path
+) -> None:
     row = parse(table_of("0.7.0.post1").read_text()).rows[0]
     wrong = Row(releases=parse(table_of("0.6.13").read_text()).rows[0].releases, facts=row.facts)
     table = tmp_path / "wrong.json"

@@ -8,7 +8,7 @@ import os
 import shutil
 from pathlib import Path
 
-from tooling.smoke.observations import FileSeen
+from tooling.smoke.files_seen import FileSeen
 from tooling.smoke.scenarios import Layout
 
 ELSEWHERE = "-elsewhere"

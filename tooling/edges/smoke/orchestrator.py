@@ -5,66 +5,26 @@ The workers of the next run are started while the present one works: they import
 
 from __future__ import annotations
 
-import json
-import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from tooling.capabilities.gating import Strategy
-from tooling.capabilities.table import Row
-from tooling.edges.serving.ports import find_free_port
 from tooling.edges.smoke.cache_root import lay_out, list_files, place
-from tooling.edges.smoke.launcher import Launched
 from tooling.edges.smoke.process import Worker
-from tooling.edges.smoke.relay import WORLD
-from tooling.edges.smoke.watching import PEER_GRACE_S, Crew
-from tooling.smoke.expectations import expect, fit_scenario
-from tooling.smoke.observations import FilesSeen, RankSeen, RunSeen, ScenarioSeen
-from tooling.smoke.orders import (
-    MAX_TOKENS,
-    Order,
-    Rehearsal,
-    choose_workload,
-    count_sizes,
-    scenario_environment,
-)
+from tooling.edges.smoke.runs import Conditions, Run, make_run
+from tooling.edges.smoke.watching import Crew
+from tooling.smoke.expectations import fit_scenario
+from tooling.smoke.files_seen import FilesSeen
+from tooling.smoke.observations import RankSeen, RunSeen, ScenarioSeen
 from tooling.smoke.scenarios import Scenario
 from tooling.warmup.identity import cache_name
-from tooling.warmup.settings import CACHE_DIR, TIMEOUT, Deadlines
+from tooling.warmup.settings import Deadlines
 
-DEADLINES = Deadlines(no_progress_s=300.0, total_s=900.0)
-"""For both runs of a scenario; compiling one kernel says nothing for as long as it takes."""
 NO_ROW = "the capabilities table has no row for the installed release"
 BROKEN_IMPORT = "FlashInfer cannot be imported"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conditions:
-    """What holds for all runs: where they work, with which environment and devices, and for how long at most.
-
-    Runs leave their files below `folder`; `jit` is where kernels are compiled to. `broken`: importing FlashInfer
-    raises. `gpus`: device numbers, () without a GPU. `table`: a file with the row to use, "" for the shipped table.
-    `ahead`: the next run's workers import while the present one works; where processors are few, that gains nothing.
-    `rehearsal`: tests only.
-    """
-
-    folder: Path
-    jit: Path
-    environ: Mapping[str, str] = field(repr=False)
-    gpus: tuple[int, ...] = ()
-    row: Row | None = None
-    broken: bool = False
-    table: str = ""
-    max_tokens: int = MAX_TOKENS
-    deadlines: Deadlines = DEADLINES
-    peer_grace_s: float = PEER_GRACE_S
-    python: str = sys.executable
-    ahead: bool = True
-    launched: Launched | None = None
-    rehearsal: Rehearsal | None = None
 
 
 class Audience(Protocol):
@@ -75,20 +35,6 @@ class Audience(Protocol):
     def working(self, workers: Sequence[Worker]) -> None: ...
 
     def end(self, scenario: str, temperature: str, run: RunSeen) -> None: ...
-
-
-@dataclass(slots=True, kw_only=True)
-class Run:
-    """One run to come. `lay` puts files below the cache root before it; `shown` False for a preparation."""
-
-    scenario: Scenario
-    temperature: str
-    cache: Path
-    orders: tuple[Order, ...]
-    folder: Path
-    environ: Mapping[str, str] = field(repr=False)
-    lay: Callable[[], None] | None = None
-    shown: bool = True
 
 
 class Orchestrator:
@@ -135,7 +81,7 @@ class Orchestrator:
         laid = {one.ranks: one for one in self.scenarios if one.layout != "none"}
         runs = [self._preparation(scenario) for _, scenario in sorted(laid.items())]
         for scenario in self.scenarios:
-            cold, warm = (self._run(scenario, temperature) for temperature in ("cold", "warm"))
+            cold, warm = (make_run(self._conditions, scenario, temperature) for temperature in ("cold", "warm"))
             if scenario.layout != "none":
                 cold.lay = self._layer(scenario, cold.cache)
             runs += [cold, warm]
@@ -147,67 +93,9 @@ class Orchestrator:
     def _preparation(self, scenario: Scenario) -> Run:
         """A cold run of the same world, whose cache the layouts are made from."""
         world = replace(scenario, name=f"prepare-{scenario.ranks}", layout="none")
-        run = self._run(world, "cold", keep=True)
+        run = make_run(self._conditions, world, "cold", keep=True)
         run.shown = False
         return run
-
-    def _run(self, scenario: Scenario, temperature: str, *, keep: bool = False) -> Run:
-        conditions = self._conditions
-        home = conditions.folder / scenario.name
-        folder, cache = home / temperature, home / "cache"
-        workload = choose_workload(scenario, conditions.max_tokens)
-        rehearsal = conditions.rehearsal
-        launched = conditions.launched
-        several = scenario.ranks > 1 and len(conditions.gpus) >= (launched.local_ranks if launched else scenario.ranks)
-        common = Order(
-            scenario=scenario.name,
-            temperature=temperature,
-            rank=0,
-            ranks=scenario.ranks,
-            answer="",
-            cache_root=str(cache),
-            backend=scenario.backend,
-            transport="nccl" if several else "gloo",
-            meeting=self._meeting(folder) if scenario.ranks > 1 else "",
-            table=conditions.table,
-            labels=rehearsal.labels if rehearsal else workload.labels,
-            max_tokens=workload.max_tokens,
-            count_at=count_sizes(workload.max_tokens),
-            forced=str(expect(scenario, conditions.row).forced or ""),
-            slow_kernel=scenario.skip == "automatic",
-            total_s=conditions.deadlines.total_s,
-            cache_off=scenario.cache_off,
-            rehearsal={"module": rehearsal.module, "options": dict(rehearsal.options)} if rehearsal else {},
-        )
-        orders = tuple(
-            replace(
-                common,
-                rank=rank,
-                answer=str(folder / f"answer-{rank}.json"),
-                gpu=conditions.gpus[rank % len(conditions.gpus)] if conditions.gpus else None,
-                keep=str(folder / "saved.json") if keep and rank == 0 else "",
-            )
-            for rank in range(scenario.ranks)
-        )
-        environ = {
-            **conditions.environ,
-            **scenario_environment(scenario),
-            CACHE_DIR: str(cache),
-            TIMEOUT: str(conditions.deadlines.total_s),
-            "FLASHINFER_WORKSPACE_BASE": str(conditions.jit),
-        }
-        if launched is not None:
-            environ[WORLD] = json.dumps(asdict(launched))
-        return Run(
-            scenario=scenario, temperature=temperature, cache=cache, orders=orders, folder=folder, environ=environ
-        )
-
-    def _meeting(self, folder: Path) -> str:
-        """A file, which all ranks of a host see; a port of this host for ranks of others."""
-        launched = self._conditions.launched
-        if launched is None or launched.one_host:
-            return f"file://{folder / 'meeting'}"
-        return f"tcp://{launched.address}:{find_free_port()}"
 
     def _layer(self, scenario: Scenario, cache: Path) -> Callable[[], None]:
         def lay() -> None:

@@ -50,10 +50,7 @@ def _follow(store: Any, key: str, channel: Any) -> int:
         if channel.may_go and not told_go:
             store.set(f"{key}/go", "1")
             told_go = True
-        while store.check([f"{key}/line/{line}"]):
-            said = json.loads(store.get(f"{key}/line/{line}"))
-            channel.repeat(said["step"], said["profiles"])
-            line += 1
+        line = _repeat(store, key, channel, line)
         store.add(f"{key}/relay", 1)
         beat = store.add(f"{key}/server", 0)
         if beat != heart:
@@ -61,7 +58,17 @@ def _follow(store: Any, key: str, channel: Any) -> int:
         elif time.monotonic() - heard > SILENT_S:
             return -signal.SIGKILL
         time.sleep(LOOK_EVERY_S)
+    _repeat(store, key, channel, line)  # what was said last, which came before the end
     return int(store.get(f"{key}/end"))
+
+
+def _repeat(store: Any, key: str, channel: Any, line: int) -> int:
+    """Says the steps that have come since that line; the number of the next one."""
+    while store.check([f"{key}/line/{line}"]):
+        said = json.loads(store.get(f"{key}/line/{line}"))
+        channel.repeat(said["step"], said["profiles"])
+        line += 1
+    return line
 
 
 if __name__ == "__main__":

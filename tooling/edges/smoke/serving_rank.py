@@ -67,7 +67,8 @@ def _follow(store: Any, key: str, worker: Worker) -> None:
     """Passes steps on until the worker has closed its line, or rank 0's relay is silent."""
     line, told, gone, heart, heard = 1, 0, False, 0, time.monotonic()
     while True:
-        open_line = worker.hear()
+        ended = not worker.alive  # a process that it has forked may hold its line open
+        open_line = worker.hear() and not ended
         if worker.heard != told:
             told = worker.heard
             store.set(f"{key}/line/{line}", json.dumps({"step": worker.step, "profiles": worker.profiles}))
