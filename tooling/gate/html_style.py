@@ -135,9 +135,10 @@ footer h2 { font-size: 1rem; color: var(--ink); }
   .first { padding: .9rem 1rem; }
   #requirements table { width: 100%; table-layout: fixed; }
   #requirements :is(th, td) { min-width: 0; padding-right: .5rem; }
-  #requirements thead th { white-space: normal; }
-  #requirements thead th:first-child { width: 30%; }
-  #requirements thead th:nth-child(2) { width: 33%; }
+  #requirements thead th { font-size: .72rem; white-space: normal; }
+  #requirements .badge { padding: .05rem .35rem; font-size: .7rem; }
+  #requirements thead th:first-child { width: 28%; }
+  #requirements thead th:nth-child(2) { width: 42%; }
   dl { grid-template-columns: minmax(0, 1fr); gap: 0; }
   dd { margin-bottom: .4rem; }
 }
