@@ -118,6 +118,13 @@ BAD: dict[str, tuple[tuple[str, ...], str, str]] = {
     "an empty folder name": (("--evidence", ""), "BAD_ARGUMENTS", "found an empty text"),
     "an empty file name": (("--html", ""), "BAD_ARGUMENTS", "found an empty text"),
     "two outputs in one file": (("--html", "a", "--junit", "./a"), "BAD_ARGUMENTS", "is where --junit goes as well"),
+    "an output over the policy": (
+        ("--html", "release.toml"),
+        "BAD_ARGUMENTS",
+        "--html release.toml: is the policy itself",
+    ),
+    "an empty channel": (("--channel", ""), "UNKNOWN_CHANNEL", "no channel is called ''; it has release"),
+    "a time beyond all calendars": (("--as-of", "9999-12-31T23:59:59-14:00"), "BAD_ARGUMENTS", "expected a time"),
     "two outputs on the terminal": (("--html", "-", "--junit", "-"), "BAD_ARGUMENTS", "is where --junit goes as well"),
 }
 
@@ -203,17 +210,20 @@ def test_the_same_records_policy_and_time_give_the_same_bytes(tmp_path: Path) ->
     write_record(tmp_path / "more", failing(make_record("smoke", "sm100", ended=AS_OF)))
     write_record(tmp_path / "more", make_record("bump", measurements={"from": "0.6.12", "to": "0.6.13"}))
     results = []
-    for seed, folders in (("1", ("evidence", "more")), ("2", ("more", "evidence"))):
+    elsewhere = {"TZ": "Pacific/Apia", "LC_ALL": "C", "PYTHONUTF8": "0"}
+    for seed, folders, more in (
+        ("1", ("evidence", "more"), {}), ("2", ("more", "evidence"), elsewhere), ("3", ("more", "evidence", "more"), {}),
+    ):  # fmt: skip
         words = [word for name in OUTPUTS for word in (f"--{name}", f"gate.{name}")]
         done = subprocess.run(
             [sys.executable, "-m", "tooling", "gate", "--json", "--channel", "release", "--as-of", AT,
              "--evidence", *folders, *words],
-            cwd=root, env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": seed}, capture_output=True,
+            cwd=root, env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": seed, **more}, capture_output=True,
             timeout=300, check=False, stdin=subprocess.DEVNULL,
         )  # fmt: skip
         assert done.returncode == 4, done.stderr
         results.append([done.stdout, done.stderr, *((root / f"gate.{name}").read_bytes() for name in OUTPUTS)])
-    assert results[0] == results[1]
+    assert results[0] == results[1] == results[2]
 
 
 def test_judging_again_at_the_time_that_was_shown_gives_the_same_bytes(
@@ -308,3 +318,112 @@ def test_this_repositorys_own_policy_judges(tmp_path: Path, capsys: pytest.Captu
     for channel in ("pr", "nightly", "release"):
         code = cli.main(["gate", "--root", str(ROOT), "--channel", channel, "--evidence", str(tmp_path), "--json"])
         assert (code, json.loads(capsys.readouterr().out)["verdict"]) == (5, "INCOMPLETE")
+
+
+def test_a_verdict_shows_the_folders_as_they_were_typed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepare(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["gate", "--channel", "release", "--as-of", AT, "--html", "gate.html"]) == 0
+    assert "evidence/check.json" in capsys.readouterr().out
+    assert str(tmp_path) not in (tmp_path / "gate.html").read_text()
+
+
+def test_artifacts_in_folders_of_their_own_are_one_evidence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = prepare(tmp_path, {})
+    for title, record in evidence().items():
+        write_record(root / "evidence" / f"evidence-{title.replace(' ', '-')}", record)
+    assert gate(root) == 0
+    write_record(root / "evidence/evidence-sm100", failing(make_record("smoke", "sm100")))
+    assert gate(root) == 4
+    capsys.readouterr()
+    inside = root / "evidence/evidence-sm100/check-new.json"
+    assert gate(root, "--attest", str(inside)) == 2
+    assert "lies in a folder of evidence" in capsys.readouterr().err
+
+
+def test_an_earlier_release_inside_of_the_folder_is_compared_with_and_not_judged(tmp_path: Path) -> None:
+    root = prepare(tmp_path)
+    write_record(root / "evidence/before", failing(make_record("smoke", "sm90", ended=AS_OF)))
+    assert gate(root) == 4
+    assert gate(root, "--before", str(root / "evidence/before")) == 0
+
+
+HOSTILE = "<img src=x onerror=alert(1)> ]]>&amp;| `x` \n::error::owned\n\u202e\x1b[31m"
+
+
+def test_hostile_text_stays_text_through_the_whole_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    finding = replace(
+        failing(make_record("check")).findings[0], detail=HOSTILE, hint=HOSTILE, path=HOSTILE, check=HOSTILE
+    )
+    failed = failing(make_record("check"), findings=(finding,))
+    root = prepare(tmp_path, {**evidence(), "check": failed})
+    nasty = root / "evidence" / "a\n::error::owned\u202e<b>.json"
+    nasty.write_text("{")
+    outputs = {name: tmp_path / f"gate.{name}" for name in OUTPUTS}
+    assert gate(root, *(word for name, path in outputs.items() for word in (f"--{name}", str(path)))) == 4
+    texts = {"text": capsys.readouterr().out, **{name: path.read_text() for name, path in outputs.items()}}
+    for name, text in texts.items():
+        # JUnit and HTML keep the lines of a text, and are files, in which no CI server looks for commands.
+        assert name in {"junit", "html"} or not any(line.lstrip().startswith("::") for line in text.splitlines()), name
+        assert not {"\x1b", "\u202e"} & set(text), name
+        if name in {"html", "junit", "markdown"}:
+            assert "<img" not in text, name
+    assert asked(capsys, root)["exit"] == 4
+
+
+def test_a_session_that_nox_skipped_leaves_no_record_and_is_no_pass(tmp_path: Path) -> None:
+    """A green job in which nothing ran: no folder is an error, an empty one INCOMPLETE, and so is a stage that says so."""
+    root = prepare(tmp_path, {})
+    assert gate(root) == 2
+    (root / "evidence").mkdir()
+    assert gate(root) == 5
+    for record in evidence().values():
+        write_record(root / "evidence", replace(record, status="not-run", reason="NO_GPU", findings=()))
+    assert gate(root) == 5
+    assert "error_on_missing_interpreters = True" in (ROOT / "noxfile.py").read_text()
+
+
+def test_a_release_that_was_built_with_a_version_of_its_own_does_not_pass(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A version argument of the build wins over versions.json: it is told, and so is what it put into the image."""
+    image = evidence()["image release"]
+    told = replace(image, measurements={**image.measurements, "overrides": ["release.args.FLASHINFER_VERSION=0.6.14"]})
+    body = asked(capsys, prepare(tmp_path, {**evidence(), "image release": told}))
+    assert (body["exit"], body["reasons"][0]["reason"]) == (5, "OVERRIDE")
+    held = replace(image, measurements={**image.measurements, "versions": {"flashinfer-python": "0.6.14"}})
+    body = asked(capsys, prepare(tmp_path, {**evidence(), "image release": held}))
+    assert (body["exit"], body["reasons"][0]["reason"]) == (5, "CONTRADICTORY")
+    assert body["reasons"][0]["detail"] == "the image passes at 0.6.13 and holds flashinfer-python 0.6.14"
+
+
+def test_a_pass_on_one_architecture_is_none_on_another_and_lists_what_it_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    smoke = evidence()["smoke sm90"]
+    left_out = replace(smoke, measurements={**smoke.measurements, "not_covered": ["fp4_gemm on sm90"]})
+    root = prepare(
+        tmp_path, {**evidence(), "smoke sm90": left_out}, policy=POLICY.replace('["sm90"]', '["sm90", "sm100"]')
+    )
+    body = asked(capsys, root)
+    assert (body["exit"], body["verdict"]) == (5, "INCOMPLETE")
+    assert [(item["reason"], item["subject"]) for item in body["reasons"] if item["outcome"] != "PASS"] == [
+        ("MISSING", "sm100"), ("NOT_COVERED", "sm90"),
+    ]  # fmt: skip
+    assert "fp4_gemm on sm90" in body["reasons"][1]["detail"]
+    assert {"smoke sm100", "smoke sm90"} == {title for item in body["missing"] for title in item["for"]}
+
+
+def test_an_earlier_stage_that_did_not_run_is_not_made_good_by_a_stale_green_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The bump passed today, the image was not built, the smoke is of last week and of another image."""
+    records = evidence()
+    long_ago = {"started": AS_OF - timedelta(days=8), "ended": AS_OF - timedelta(days=8)}
+    records["image release"] = replace(records["image release"], status="not-run", reason="NO_ENGINE", image_id=None)
+    records["smoke sm90"] = replace(records["smoke sm90"], image_id="sha256:" + "e" * 64, **long_ago)
+    body = asked(capsys, prepare(tmp_path, {**records, "bump": make_record("bump")}))
+    assert (body["exit"], body["verdict"], body["reasons"][0]["reason"]) == (5, "INCOMPLETE", "NOT_RUN")
+    assert {"STALE", "UNPROVEN_IMAGE"} <= {item["reason"] for item in body["reasons"] if item["stage"] == "smoke"}

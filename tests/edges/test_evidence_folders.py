@@ -64,6 +64,11 @@ def test_a_folder_that_is_none_is_refused(tmp_path: Path, kind: str) -> None:
     assert raised.value.reason == "NO_EVIDENCE"
 
 
+def _sealed(**changes: object) -> bytes:
+    body = {**seal(make_record("check")), **changes}
+    return json.dumps({**body, "digest": digest(body)}).encode()
+
+
 TEXTS = {
     "empty": (b"", "UNPARSABLE"),
     "cut off": (render_record(make_record("check")).encode()[:100], "UNPARSABLE"),
@@ -76,6 +81,16 @@ TEXTS = {
         "UNPARSABLE HAND_EDITED",
     ),
     "a number of 10,000 digits": (b'{"format": ' + b"1" * 10_000 + b"}", "UNPARSABLE"),
+    "a number beyond all numbers": (b'{"format": 1, "digest": "x", "measurements": {"a": 1e999}}', "UNPARSABLE"),
+    "no number": (b'{"format": 1, "digest": "x", "measurements": {"a": NaN}}', "UNPARSABLE"),
+    "a key that stands twice": (
+        render_record(make_record("check")).replace('"dirty": false,', '"dirty": true, "dirty": false,').encode(),
+        "UNPARSABLE",
+    ),
+    "a format that is true": (b'{"format": true, "digest": "x"}', "UNPARSABLE"),
+    "a time beyond all calendars": (_sealed(started="9999-12-31T23:59:59-14:00"), "UNPARSABLE"),
+    "a time before all calendars": (_sealed(ended="0001-01-01T00:00:00+14:00"), "UNPARSABLE"),
+    "a time without its zone": (_sealed(ended="2026-06-01T12:00:00"), "UNPARSABLE"),
     "binary": (bytes(range(256)), "UNDECODABLE"),
 }
 
@@ -158,3 +173,63 @@ def test_names_in_any_script_and_of_no_encoding_are_shown(tmp_path: Path) -> Non
     assert any("\\udcff" in path for path in paths)
     for path in paths:
         path.encode()
+
+
+def test_artifacts_that_ci_unpacked_into_folders_of_their_own_are_read(tmp_path: Path) -> None:
+    records = evidence()
+    write_record(tmp_path, records["check"])
+    write_record(tmp_path / "evidence-image-release", records["image release"])
+    write_record(tmp_path / "evidence-sm90", records["smoke sm90"])
+    for name in ("package.json", "notes.json", "image-release.log", ".check.json", "report-check.json"):
+        (tmp_path / "evidence-sm90" / name).write_text("{")
+    (tmp_path / "evidence-sm90" / "deeper").mkdir()
+    write_record(tmp_path / "evidence-sm90/deeper", records["gsm8k qwen"])
+    write_record(tmp_path / ".bump", records["gsm8k qwen"])
+    assert [Path(file.path).relative_to(tmp_path).as_posix() for file in load_evidence([tmp_path])] == [
+        "check.json", "evidence-image-release/image-release.json", "evidence-sm90/smoke-sm90.json",
+    ]  # fmt: skip
+
+
+def test_what_is_wrong_one_folder_below_is_told_of_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_record(tmp_path / "elsewhere", make_record("check"))
+    folder = tmp_path / "evidence"
+    (folder / "a").mkdir(parents=True)
+    (folder / "a" / "smoke-sm90.json").write_text("{")
+    (folder / "b").symlink_to(tmp_path / "elsewhere")
+    (folder / "c").mkdir()
+    real = os.listdir
+
+    def listdir(path: str | Path) -> list[str]:
+        if Path(path).name == "c":
+            raise PermissionError(13, "Permission denied")
+        return real(path)
+
+    monkeypatch.setattr(os, "listdir", listdir)
+    found = {Path(file.path).relative_to(folder).as_posix(): file.reason for file in load_evidence([folder])}
+    assert found == {"a/smoke-sm90.json": "UNPARSABLE", "b/check.json": "OUTSIDE", "c": "NOT_A_FILE"}
+
+
+def test_a_folder_that_is_named_for_itself_is_not_read_as_a_part_of_another(tmp_path: Path) -> None:
+    write_record(tmp_path, make_record("check"))
+    write_record(tmp_path / "before", make_record("image", "release"))
+    assert [file.path for file in load_evidence([tmp_path], leave_out=[tmp_path / "before"])] == [
+        str(tmp_path / "check.json")
+    ]
+    assert len(load_evidence([tmp_path, tmp_path / "before"])) == 2
+
+
+def test_a_folder_of_thousands_of_folders_is_no_evidence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evidence_files, "MAX_FOLDERS", 3)
+    for number in range(4):
+        (tmp_path / str(number)).mkdir()
+    with pytest.raises(InputError, match="found 4 folders in it, expected 3 at most") as raised:
+        load_evidence([tmp_path])
+    assert raised.value.reason == "TOO_MANY_FOLDERS"
+
+
+def test_the_order_in_which_folders_are_given_changes_nothing(tmp_path: Path) -> None:
+    folders = [tmp_path / name for name in ("b", "a", "c")]
+    for folder in folders:
+        write_record(folder, make_record("check"))
+    assert load_evidence(folders) == load_evidence(folders[::-1])
+    assert only(tmp_path).path == str(tmp_path / "a/check.json")

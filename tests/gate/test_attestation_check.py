@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -234,3 +235,11 @@ def test_the_records_at_hand_must_be_those_that_are_listed(name: str) -> None:
 def test_an_earlier_release_s_record_is_not_asked_for() -> None:
     earlier = evidence("smoke", "sm90", digit="8")
     assert check_records(parse(statement(earlier=(earlier,))), FILES) == []
+
+
+def test_an_earlier_release_s_record_may_lie_beside_the_others() -> None:
+    earlier = evidence("smoke", "sm90", digit="8")
+    at_hand = replace(earlier, path="before/smoke-sm90.json")
+    assert check_records(parse(statement(earlier=(earlier,))), (*FILES, at_hand)) == []
+    found = check_records(parse(statement(earlier=(earlier,))), (CHECK, IMAGE, at_hand))
+    assert [finding.reason for finding in found] == ["RECORD_MISSING"]

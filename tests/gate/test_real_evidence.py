@@ -287,7 +287,7 @@ def test_whatever_a_sealed_record_holds_there_is_a_verdict_and_no_pass_by_it(
     spoil(found[title], place, value)
     verdict = judged(found)
     render_all(verdict)
-    if verdict.outcome is Outcome.PASS:
+    if verdict.outcome is Outcome.PASS and found[title] != json.loads(texts(version)[title]):
         assert is_harmless(named(place), value), (title, place, value)
 
 

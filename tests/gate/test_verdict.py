@@ -369,3 +369,30 @@ def test_the_moment_of_judgement_is_part_of_the_verdict() -> None:
     verdict = verdict_of(evidence(), as_of=later)
     assert verdict.as_of == later
     assert {reason.word for reason in verdict.reasons if reason.outcome is INCOMPLETE} == {"STALE"}
+
+
+def test_two_commits_that_begin_alike_are_two() -> None:
+    records, short, other = evidence(), "c" * 8, "c" * 8 + "d" * 32
+    records["check"] = replace(records["check"], commit=other)
+    assert words(verdict_of(records, given=Given(commit=short))) == ["FOREIGN check"]
+    records["image release"] = replace(records["image release"], commit=short)
+    assert words(verdict_of(records)) == ["FOREIGN smoke sm90", "FOREIGN gsm8k qwen"]
+
+
+def test_the_commit_is_shown_whole_where_a_record_knows_it() -> None:
+    assert verdict_of(evidence(), given=Given(commit=COMMIT[:7])).commit == COMMIT
+
+
+def test_what_gating_is_expected_is_known_without_a_release_before() -> None:
+    verdict = verdict_of(evidence())
+    assert verdict.bump is None
+    assert verdict.row is not None
+    assert "0.6.13" in map(str, verdict.row.releases)
+
+
+def test_a_version_of_thousands_of_digits_is_malformed() -> None:
+    records = evidence()
+    records["check"] = replace(records["check"], flashinfer_version="9" * 5000)
+    verdict = verdict_of(records)
+    assert verdict.outcome is INCOMPLETE
+    assert "MALFORMED check" in words(verdict)

@@ -133,6 +133,12 @@ footer h2 { font-size: 1rem; color: var(--ink); }
 @media (max-width: 34rem) {
   main > section { padding: 1rem; }
   .first { padding: .9rem 1rem; }
+  #requirements table { width: 100%; table-layout: fixed; }
+  #requirements :is(th, td) { min-width: 0; padding-right: .5rem; }
+  #requirements thead th { font-size: .72rem; white-space: normal; }
+  #requirements .badge { padding: .05rem .35rem; font-size: .7rem; }
+  #requirements thead th:first-child { width: 28%; }
+  #requirements thead th:nth-child(2) { width: 42%; }
   dl { grid-template-columns: minmax(0, 1fr); gap: 0; }
   dd { margin-bottom: .4rem; }
 }

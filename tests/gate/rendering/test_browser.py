@@ -142,6 +142,25 @@ def test_a_narrow_page_does_not_scroll_sideways(show: Open, name: str, width: in
     assert seen.overflow() == 0
 
 
+@pytest.mark.parametrize("width", [400, 320])
+def test_what_is_required_and_why_fits_a_telephone_without_scrolling(show: Open, width: int) -> None:
+    page = show(samples.incomplete(), width=width).page
+    assert page.locator("#requirements .scroll").evaluate("one => one.scrollWidth - one.clientWidth") == 0
+    assert page.locator("#requirements .why").count() > 0
+    for word in page.locator("#requirements .badge").all():
+        assert word.evaluate("one => one.scrollWidth <= one.clientWidth")
+
+
+def test_notes_are_folded_and_open_by_keyboard(show: Open) -> None:
+    page = show(samples.failing()).page
+    notes = page.locator("#findings details")
+    assert page.locator("#findings > ul > li").count() > 0
+    assert not notes.locator("li").first.is_visible()
+    notes.locator("summary").focus()
+    page.keyboard.press("Enter")
+    assert notes.locator("li").first.is_visible()
+
+
 def test_a_wide_table_scrolls_in_a_region_of_its_own_by_keyboard(show: Open) -> None:
     page = show(samples.failing(), width=400).page
     region = page.locator("#gating .scroll")
