@@ -27,6 +27,8 @@ ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "tests" / "data" / "smoke"
 SCHEMAS = ROOT / "tooling" / "data" / "schemas"
 RUNS = ("0.6.12", "0.6.13", "0.6.13-jit-cache", "0.7.0.post1", "0.7.0.post1-jit-cache")
+TWO_GPUS = {"x2-0.6.13": ("one-rank", "two-ranks", "deepep-v2"), "x2-torchrun-0.6.13": ("two-ranks",)}
+"""Runs of some scenarios on two GPUs over NCCL; the second under torchrun."""
 FRESH = ("0.6.12", "0.6.13", "0.7.0.post1")
 DEEPEP = tuple(name for name in SCENARIOS if name.startswith("deepep"))
 
@@ -54,7 +56,7 @@ def judge(seen: Seen, release: str) -> Judgement:
 
 
 def release_of(run: str) -> str:
-    return run.removesuffix("-jit-cache")
+    return run.removesuffix("-jit-cache").rpartition("x2-")[2].removeprefix("torchrun-")
 
 
 def scenario_of(run: str, name: str) -> ScenarioSeen:
@@ -74,7 +76,17 @@ def test_a_record_is_whole_and_has_the_shape_that_the_schemas_say(run: str) -> N
     assert record.gpu == {"arch": "sm90", "driver": "580.159.04", "names": ["NVIDIA H200"]}
 
 
-@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("run", TWO_GPUS)
+def test_two_ranks_have_a_gpu_each_where_there_are_two(run: str) -> None:
+    assert tuple(one.name for one in seen_of(run).scenarios) == TWO_GPUS[run]
+    assert record_of(run).gpu == {"arch": "sm90", "driver": "580.159.04", "names": ["NVIDIA H200", "NVIDIA H200"]}
+    for one in (scenario_of(run, "two-ranks").cold, scenario_of(run, "two-ranks").warm):
+        assert one is not None
+        assert one.ended
+        assert [rank.device for rank in one.ranks] == ["cuda:0 NVIDIA H200", "cuda:1 NVIDIA H200"]
+
+
+@pytest.mark.parametrize("run", [*RUNS, *TWO_GPUS])
 def test_judged_again_a_record_comes_to_what_it_says_to_the_letter(run: str) -> None:
     record, seen = record_of(run), seen_of(run)
     judgement = judge(seen, release_of(run))
