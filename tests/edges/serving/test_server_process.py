@@ -68,7 +68,7 @@ def test_nothing_of_a_server_survives_its_end(tmp_path: Path, stays: str) -> Non
 
 
 def test_a_server_that_ends_when_asked_is_not_killed(tmp_path: Path) -> None:
-    code = "import signal, sys, time; signal.signal(15, lambda *_: (print('bye', flush=True), sys.exit(0))); "
+    code = "import os, signal, sys, time; signal.signal(15, lambda *_: (os.write(1, b'bye\\n'), sys.exit(0))); "
     server = make(tmp_path, sys.executable, "-c", code + "print('up', flush=True); time.sleep(600)", grace_s=60.0)
     server.start()
     deadline = time.monotonic() + 60
