@@ -191,9 +191,13 @@ def _check_ranks(case: Case, name: str, run: RunSeen) -> Iterator[Finding]:
 
 
 def _check_looked(case: Case, name: str, run: RunSeen) -> Iterator[Finding]:
-    """Every operation was looked up in both check passes and at token counts between buckets: no look-ups, no proof."""
+    """Every operation was looked up in both check passes and between buckets, on all ranks at the same token counts.
+
+    No look-ups, no proof.
+    """
     if nothing_to_tune(case, run):
         return
+    sizes = {size for _, one in case.ended_runs for rank in one.ranks for size in rank.lookups}
     for rank in run.ranks:
         places = {where: passes(rank).get(where, {}) for where in CHECKS}
         places["token counts between buckets"] = _between(rank)
@@ -202,6 +206,9 @@ def _check_looked(case: Case, name: str, run: RunSeen) -> Iterator[Finding]:
             if blind or not counts:
                 detail = f"no look-ups of {text(blind) if blind else 'anything'} in {where}"
                 yield case.finding("smoke-lookups", "ZERO_LOOKUPS", detail, run=name, rank=rank.rank)
+        if missing := sorted(sizes - set(rank.lookups), key=int):
+            detail = f"no look-ups at {', '.join(missing)} tokens, and elsewhere in the scenario there are"
+            yield case.finding("smoke-lookups", "ZERO_LOOKUPS", detail, run=name, rank=rank.rank)
 
 
 def _between(rank: RankSeen) -> dict[str, dict[str, int]]:
