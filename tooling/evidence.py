@@ -8,10 +8,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Literal, NoReturn
+from typing import Literal
 
 from tooling.errors import InputError
 from tooling.findings import Finding
+from tooling.strict_json import parse_strict_json
 
 FORMAT = 1
 Status = Literal["pass", "fail", "not-run"]
@@ -80,7 +81,7 @@ def parse_record(text: str) -> Record:
         InputError: not JSON, a field missing or of another type, or a digest that does not fit (`HAND_EDITED`).
     """
     try:
-        body = json.loads(text, parse_constant=_no_constant, parse_float=_finite, object_pairs_hook=_once)
+        body = parse_strict_json(text, parse_float=_finite)
     except (ValueError, RecursionError) as cause:
         raise InputError(f"the record is not JSON: {cause}", reason="UNPARSABLE") from cause
     if not isinstance(body, dict):
@@ -99,23 +100,10 @@ def parse_record(text: str) -> Record:
         raise InputError(f"a field of the record is missing or wrong: {cause}", reason="UNPARSABLE") from cause
 
 
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON value")
-
-
 def _finite(text: str) -> float:
     if math.isinf(number := float(text)):
         raise ValueError(f"{text[:40]} is beyond what a number can be")
     return number
-
-
-def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """An object's values. Of a key that stands twice, two readers might take another value."""
-    body = dict(pairs)
-    if len(body) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"the key {next(name for name in names if names.count(name) > 1)!r} stands twice")
-    return body
 
 
 def _body(record: Record) -> dict[str, object]:

@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 HEIGHTS = {
-    "errors": 0, "redaction": 0, "findings": 1, "pins": 2,
+    "errors": 0, "redaction": 0, "strict_json": 0, "findings": 1, "pins": 2,
     "releases": 3, "capabilities": 3, "images": 3, "smoke": 3, "gsm8k": 3, "warmup": 3,
     "evidence": 4, "gate": 5, "edges": 6, "commands": 7, "cli": 8, "__main__": 9,
 }  # fmt: skip

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import Literal, NoReturn
 
 from tooling.errors import InputError
 from tooling.gate.attestation import POLICY, PREDICATE_TYPE, STATEMENT_TYPE
+from tooling.strict_json import parse_strict_json
 
 Envelope = Literal["none", "dsse", "sigstore-bundle"]
 MAX_BYTES = 16_000_000
@@ -160,7 +160,7 @@ class _Reader:
         if len(raw) > MAX_BYTES:
             raise self.problem(f"found more than {MAX_BYTES:,} bytes", reason="TOO_LARGE")
         try:
-            body = json.loads(raw.decode(), object_pairs_hook=_once, parse_constant=_no_constant)
+            body = parse_strict_json(raw.decode())
         except (ValueError, RecursionError) as cause:
             raise self.problem(f"not the JSON of an attestation: {cause}") from cause
         if not isinstance(body, dict):
@@ -198,15 +198,3 @@ class _Reader:
         if sha256 is not None and not re.fullmatch("[0-9a-f]{64}", sha256):
             self.fail(f"{key}: sha256 is {sha256!r}, expected 64 hexadecimal digits in lower case")
         return Resource(name=name, sha256=sha256, annotations=annotations)
-
-
-def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Two readers may take different ones of two equal keys: what was checked would not be what is believed."""
-    body = dict(pairs)
-    if len(body) != len(pairs):
-        raise ValueError("a key stands twice")
-    return body
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON value")

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import NoReturn
 
 from tooling.errors import InputError
 from tooling.pins.patterns import late
+from tooling.strict_json import parse_strict_json
 
 _NAME = late(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -23,7 +23,7 @@ def parse_versions(text: str, *, path: str = "versions.json") -> dict[str, str]:
         InputError: not JSON, a key twice, no `variable` object, or a default that is not text; all problems at once.
     """
     try:
-        data = json.loads(text.removeprefix("\ufeff"), object_pairs_hook=_unique, parse_constant=_no_constant)
+        data = parse_strict_json(text.removeprefix("\ufeff"))
     except (ValueError, RecursionError) as cause:
         problem = "nested too deeply" if isinstance(cause, RecursionError) else cause
         raise InputError(
@@ -75,16 +75,3 @@ def _kind(value: object) -> str:
         type(None): "null",
     }
     return names.get(type(value), "a number")
-
-
-def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    result: dict[str, object] = {}
-    for key, value in pairs:
-        if key in result:
-            raise ValueError(f"the key {key!r} stands twice")
-        result[key] = value
-    return result
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON value")

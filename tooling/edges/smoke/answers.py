@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from tooling.smoke.consistency import is_seconds, mistyped, mistyped_report
 from tooling.smoke.observations import RankSeen
+from tooling.strict_json import parse_strict_json
 
 MOST_BYTES = 64 * 1024**2
 """An answer has some 10 kB; whatever is larger is none, and is not read into memory."""
@@ -20,7 +20,7 @@ def load_answer(path: Path, rank: int) -> dict[str, Any]:
     try:
         if path.stat().st_size > MOST_BYTES:
             return {}
-        body = json.loads(path.read_bytes(), parse_constant=_no_constant)
+        body = parse_strict_json(path.read_bytes())
         seen = RankSeen.from_json(body["seen"])
         return body if seen.rank == rank and _is_whole(body, seen) else {}
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -49,8 +49,3 @@ def load_tail(path: Path) -> str:
             return log.read(TAIL_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""
-
-
-def _no_constant(name: str) -> NoReturn:
-    """A record cannot hold it."""
-    raise ValueError(f"{name} is no JSON value")
