@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.small_disks import fill, mounted_disk
 from tests.warmup.environments import Release, newest_release
 
 pytestmark = pytest.mark.online
 Releases = Callable[[str], Release]
-PAGE = 4096
 PAGES = 256
 ENTRIES = 10
 KINDS: dict[str, tuple[str, int]] = {
@@ -24,38 +23,15 @@ KINDS: dict[str, tuple[str, int]] = {
 }
 
 
-def _mount(*words: str) -> None:
-    done = subprocess.run(["mount", *words], capture_output=True, check=False, text=True)
-    if done.returncode != 0:
-        pytest.skip(f"this machine lets nobody mount here: {done.stderr.strip()}")
-
-
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
     """A small file system, for a cache root."""
-    if sys.platform != "linux":
-        pytest.skip("tmpfs is Linux's")
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    _mount("-t", "tmpfs", "-o", f"size={PAGES * PAGE}", "warmup-test", str(folder))
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
+    with mounted_disk(tmp_path / "disk", pages=PAGES) as folder:
+        yield folder
 
 
 def remount(disk: Path, mode: str) -> None:
     subprocess.run(["mount", "-o", f"remount,{mode}", str(disk)], check=True)
-
-
-def fill(disk: Path, *, leave_pages: int) -> Path:
-    """Fills the disk but for so many pages; returns the file that does."""
-    filler = disk / "filler"
-    with filler.open("wb", buffering=0) as file:
-        try:
-            while True:
-                file.write(b"x" * PAGE)
-        except OSError:
-            file.truncate(file.tell() - leave_pages * PAGE)
-    return filler
 
 
 def scraps(disk: Path) -> list[str]:

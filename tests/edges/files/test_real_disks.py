@@ -3,48 +3,23 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.small_disks import fill, mount, mounted_disk
 from tooling.edges.files.applying import find_interrupted
 from tooling.errors import EdgeError
 
 from .trees import EDITS, break_off, bump, expected, heal_tree, make_tree, snapshot
 
-PAGE = 4096
-
-
-def _mount(*words: str) -> None:
-    done = subprocess.run(["mount", *words], capture_output=True, check=False, text=True)
-    if done.returncode != 0:
-        pytest.skip(f"this machine lets nobody mount here: {done.stderr.strip()}")
-
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 64 pages, of 4096 bytes each."""
-    if sys.platform != "linux":
-        pytest.skip("tmpfs is Linux's")
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    _mount("-t", "tmpfs", "-o", f"size={64 * PAGE}", "bump-test", str(disk))
-    yield disk
-    subprocess.run(["umount", str(disk)], check=True)
-
-
-def fill(disk: Path, *, leave_pages: int) -> Path:
-    """Fills the disk but for so many pages; returns the file that does."""
-    filler = disk / "filler"
-    with filler.open("wb", buffering=0) as file:
-        try:
-            while True:
-                file.write(b"x" * PAGE)
-        except OSError:
-            file.truncate(file.tell() - leave_pages * PAGE)
-    return filler
+    with mounted_disk(tmp_path / "disk", pages=64) as disk:
+        yield disk
 
 
 def test_a_full_disk_leaves_all_old_and_the_bump_works_once_there_is_room(small_disk: Path) -> None:
@@ -96,7 +71,7 @@ def test_a_disk_that_turns_read_only_is_told_and_heals_when_it_is_writable_again
     old = snapshot(root)
     break_off(root, renamed=2)
     left = snapshot(root)
-    _mount("-o", "remount,ro", str(small_disk))
+    mount("-o", "remount,ro", str(small_disk))
     try:
         with pytest.raises(EdgeError, match="Read-only file system"):
             heal_tree(root)
@@ -104,7 +79,7 @@ def test_a_disk_that_turns_read_only_is_told_and_heals_when_it_is_writable_again
             bump(root)
         assert snapshot(root) == left
     finally:
-        _mount("-o", "remount,rw", str(small_disk))
+        mount("-o", "remount,rw", str(small_disk))
     assert heal_tree(root) is not None
     assert snapshot(root) == expected(old)
 
@@ -114,7 +89,7 @@ def test_a_file_that_is_a_mount_point_cannot_be_replaced_and_all_stay_old(small_
     old = snapshot(root)
     target = root / "versions.json"
     (small_disk / "copy").write_bytes(EDITS[0].before or b"")
-    _mount("--bind", str(small_disk / "copy"), str(target))
+    mount("--bind", str(small_disk / "copy"), str(target))
     try:
         with pytest.raises(EdgeError, match=r"versions.json: cannot be replaced: Device or resource busy") as refused:
             bump(root)
@@ -132,7 +107,7 @@ def test_a_bump_killed_before_a_mount_point_is_undone(small_disk: Path) -> None:
     old = snapshot(root)
     break_off(root, renamed=3)
     (small_disk / "copy").write_bytes(EDITS[0].before or b"")
-    _mount("--bind", str(small_disk / "copy"), str(root / "versions.json"))
+    mount("--bind", str(small_disk / "copy"), str(root / "versions.json"))
     try:
         healing = heal_tree(root)
     finally:
