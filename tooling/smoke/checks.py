@@ -8,17 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tooling.capabilities.table import Row
-from tooling.findings import Finding
 from tooling.smoke.checks_machine import check_machine
 from tooling.smoke.judgement import Judgement
 from tooling.smoke.observations import Seen
 from tooling.smoke.outcome import judge
 from tooling.smoke.scenarios import Scenario
-
-
-def check_smoke(seen: Seen, row: Row | None, *, requested: Sequence[Scenario]) -> tuple[Finding, ...]:
-    """Every finding, the first cause first. `row` None: the table does not list the installed release."""
-    return judge_smoke(seen, row, requested=requested).findings
 
 
 def judge_smoke(seen: Seen, row: Row | None, *, requested: Sequence[Scenario]) -> Judgement:

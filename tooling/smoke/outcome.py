@@ -70,7 +70,7 @@ def _outcome(findings: Sequence[Finding]) -> tuple[Literal["pass", "fail", "not-
 
 def _judge_scenario(scenario: Scenario, case: Case | None, seen: Seen, row: Row | None) -> ScenarioJudged:
     findings = _check_scenario(scenario, case, seen, row)
-    expected = expect(scenario, row)
+    expected = case.expected if case is not None else expect(scenario, row)
     known = known_traces(case, row) if case is not None and not case.seen.not_run else ()
     status = _status(findings, known=bool(known))
     if case is None:
