@@ -61,10 +61,10 @@ def start(checkout: Path, **environment: str) -> subprocess.Popen[bytes]:
 
 
 def log(checkout: Path) -> list[str]:
-    """What was run, the two runs of the tests in the order of their names."""
+    """What was run, the two runs of the tests in the order of their names; an interrupt may come before either wrote."""
     lines = (checkout / "log").read_text().splitlines()
-    first = lines.index("nox prepare") + 1 if "nox prepare" in lines else len(lines)
-    return [*lines[:first], *sorted(lines[first : first + 2]), *lines[first + 2 :]]
+    runs = iter(sorted(line for line in lines if line in BESIDE))
+    return [next(runs) if line in BESIDE else line for line in lines]
 
 
 def test_everything_is_run_in_order_without_reading_what_comes_in(checkout: Path) -> None:
