@@ -145,7 +145,12 @@ class Release:
         each: dict[int, Any] | None = None,
         **spec: Any,
     ) -> list[Ran]:
-        """Runs groups of that many ranks at once, which know nothing of each other; `special` is each group's own."""
+        """Runs groups of that many ranks at once, which know nothing of each other; `special` is each group's own.
+
+        If there are several, none tunes before all have looked at the cache.
+        """
+        if len(special) > 1:
+            spec |= {"together": str(self.home / f"together-{self.number}"), "of": ranks * len(special)}
         groups = [self._specs(cache, ranks, each or {}, {**spec, **own}) for own in special]
         assert self.process.stdin
         assert self.process.stdout
