@@ -13,7 +13,7 @@ import pytest
 
 from tooling.edges.gsm8k_data import load_data
 from tooling.errors import EdgeError, InputError
-from tooling.gsm8k.config import DataLocation
+from tooling.gsm8k.data_location import DataLocation
 from tooling.gsm8k.items import parse_problems
 
 LINE = '{"question": "q", "answer": "#### 1"}\n'
