@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.http_servers import serving
 from tests.images.conftest import ROOT, Image, build_image, command, load_records, tiny_tree
 from tests.waiting import listens, wait_for
 from tooling.edges import docker_engine
@@ -119,10 +120,8 @@ def index(bridge: str) -> Iterator[str]:
             pass
 
     server = http.server.ThreadingHTTPServer((bridge, 0), Empty)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://someone:hunter2@{bridge}:{server.server_port}/simple"
-    server.shutdown()
-    server.server_close()
+    with serving(server):
+        yield f"http://someone:hunter2@{bridge}:{server.server_port}/simple"
 
 
 PIP = "apt-install python3 python3-pip ca-certificates"
