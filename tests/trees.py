@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from pathlib import Path
 
@@ -83,4 +84,6 @@ def snapshot(root: Path) -> dict[str, bytes]:
 
 
 def _git(root: Path, *words: str) -> str:
-    return subprocess.run(["git", "-C", str(root), *words], check=True, capture_output=True, text=True).stdout
+    """Git without this machine's own settings, which may want a signature or a hook."""
+    env = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
+    return subprocess.run(["git", "-C", str(root), *words], check=True, capture_output=True, text=True, env=env).stdout

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from tests.edges.local_index import LocalIndex
 from tests.edges.test_archives import make_zip
 from tooling import cli
 from tooling.capabilities.facts import FACTS
+from tooling.edges import clock
 from tooling.edges.capability_table import load_table
 
 EMPTY = '{\n "format": 1,\n "rows": [],\n "calendar": {\n  "as_of": "1970-01-01",\n  "releases": {}\n }\n}\n'
@@ -72,7 +74,11 @@ def test_without_operations_only_the_tuner_is_told(
     assert facts["autotuner"]["value"] == "module"
 
 
-def test_adding_writes_a_row_that_is_read_back_and_changes_nothing_again(index: LocalIndex, table: Path) -> None:
+def test_adding_writes_a_row_that_is_read_back_and_changes_nothing_again(
+    index: LocalIndex, table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On the same day, whose date the table holds."""
+    monkeypatch.setattr(clock, "now", lambda: datetime(2026, 6, 1, tzinfo=UTC))
     add(index, "9.1.0")
     add(index, "9.1.0.post1")
     assert probe("9.1.0", "--add", "--table", str(table)) == 0
