@@ -8,14 +8,17 @@ import os
 import time
 from collections.abc import Callable
 from inspect import signature
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-NAP_S = 0.7
+NAP_S = 1.0
+AT_BARRIER = "at-barrier"
+"""A file that rank 0 makes in the run's folder when it waits there; a nap begins no sooner."""
 
 
-def before_layer(fault: str, rank: int) -> Callable[[str], None] | None:
-    """What happens before a layer runs on that rank: it dies, hangs or raises."""
+def before_layer(fault: str, rank: int, folder: Path) -> Callable[[str], None] | None:
+    """What happens before a layer runs on that rank: it dies, hangs, raises, or naps while rank 0 waits for it."""
     name, _, label = fault.partition(":")
     kind, _, who = name.partition("-")
     if kind == "builds":
@@ -31,6 +34,8 @@ def before_layer(fault: str, rank: int) -> Callable[[str], None] | None:
         if kind == "hang":
             time.sleep(600)
         if kind == "nap":
+            while not (folder / AT_BARRIER).exists():
+                time.sleep(0.01)
             time.sleep(NAP_S)
             return
         raise RuntimeError("this layer is broken on purpose")

@@ -49,7 +49,7 @@ def test_a_rank_that_raises_says_so_and_nobody_waits(release: Release, tmp_path:
 
 
 def test_a_follower_that_dies_is_named(release: Release, tmp_path: Path) -> None:
-    ran = release.run(tmp_path, ranks=2, limit_s=20, environment=QUICK, fault="die-1:host_bf16", alone=True)
+    ran = release.run(tmp_path, ranks=2, limit_s=45, environment=QUICK, fault="die-1:host_bf16", alone=True)
     assert ran.statuses == [0, 9]
     assert ran.results[0]["error"] == "StuckError"
     assert "rank 1" in ran.results[0]["message"]
@@ -68,7 +68,7 @@ def test_a_rank_that_hangs_between_two_rounds_of_tuning_together_ends_the_others
 
 
 def test_a_leader_that_dies_before_the_broadcast_is_named(release: Release, tmp_path: Path) -> None:
-    ran = release.run(tmp_path, ranks=2, limit_s=20, environment=QUICK, fault="leader-gone")
+    ran = release.run(tmp_path, ranks=2, limit_s=45, environment=QUICK, fault="leader-gone")
     assert ran.statuses == [9, 0]
     assert ran.results[1]["error"] == "StuckError"
     assert "rank 0" in ran.results[1]["message"]
@@ -82,7 +82,7 @@ def test_ranks_that_meet_over_tcp_as_torchrun_has_it_find_each_other(release: Re
 
 def test_a_leader_that_takes_the_meeting_place_with_it_is_named(release: Release, tmp_path: Path) -> None:
     """Over TCP the store that the ranks meet in is the leader's."""
-    ran = release.run(tmp_path, ranks=2, limit_s=30, environment=QUICK, fault="leader-gone", meeting=free_address())
+    ran = release.run(tmp_path, ranks=2, limit_s=45, environment=QUICK, fault="leader-gone", meeting=free_address())
     assert ran.statuses == [9, 0]
     assert ran.results[1]["error"] == "StuckError"
     assert "rank 0" in ran.results[1]["message"]
@@ -264,7 +264,7 @@ def test_skipping_is_passed_on_every_path(releases: Releases, tmp_path: Path) ->
 
 
 def test_a_rank_that_dies_inside_a_layers_sum_ends_the_others_too(release: Release, tmp_path: Path) -> None:
-    ran = release.run(tmp_path, ranks=2, limit_s=30, fault="die-1:host_fp16")
+    ran = release.run(tmp_path, ranks=2, limit_s=45, fault="die-1:host_fp16")
     assert ran.statuses == [0, 9]
     assert ran.results[0]["error"] in {"RuntimeError", "DistBackendError"}
 

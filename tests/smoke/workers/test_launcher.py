@@ -10,7 +10,6 @@ import pytest
 
 from tests.smoke.workers.conftest import LABELS, MODULE, environment, living
 from tests.warmup.environments import ROOT, base_python, table_of
-from tooling.edges.serving.ports import find_free_port
 from tooling.edges.smoke.launcher import Launched, find_launched
 from tooling.errors import InputError
 from tooling.evidence import parse_record
@@ -55,8 +54,7 @@ def test_every_rank_runs_its_part_and_one_that_dies_is_named(tmp_path: Path) -> 
         "table": str(table_of(RELEASE)),
         "rehearsal": {"module": MODULE, "labels": LABELS, "options": {"faults": [fault]}},
     }
-    port = str(find_free_port())
-    launcher = [str(base_python()), "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", port]
+    launcher = [str(base_python()), "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
     words = ["--evidence", str(tmp_path / "out"), "--scenario", "two-ranks", "deepep-v2", "--max-tokens", "16"]
     subprocess.run(
         [*launcher, "-m", "tests.smoke.workers.drive", json.dumps(options), *words],
