@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 NAP_S = 0.7
+NOBODY = 65534
 
 
 def before_layer(fault: str, rank: int) -> Callable[[str], None] | None:
@@ -69,6 +70,7 @@ def inject(fault: str, rank: int) -> None:
         from tooling.warmup.work import Work
 
         Work.save = lambda self: os._exit(9)
+    before_it_begins(fault, rank)
     if fault == "absent" and rank == 1:
         from tooling.warmup.ranks import Group
 
@@ -90,6 +92,16 @@ def inject(fault: str, rank: int) -> None:
             return replace(found(), release="0.0.1")
 
         runtime.load_installed = other
+
+
+def before_it_begins(fault: str, rank: int) -> None:
+    """A rank that never comes to the warm-up, or ranks of another user than the cache's."""
+    if fault == "other-user":
+        os.seteuid(NOBODY)
+    if fault == "away" and rank == 1:
+        time.sleep(600)
+    if fault == "gone" and rank == 1:
+        os._exit(9)
 
 
 def delay_writing(seconds: float) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -141,6 +143,8 @@ BROKEN: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "no metadata": (lambda data: _without(data, "_metadata"), "NO_METADATA"),
     "unknown metadata": (lambda data: _with(data, cudnn_frontend_version=None, gpu=None), "UNKNOWN_METADATA"),
     "not an object": (lambda data: b"[1, 2]", "NOT_A_CACHE"),
+    "a byte-order mark": (lambda data: b"\xef\xbb\xbf" + data, "TRUNCATED"),
+    "UTF-16": (lambda data: data.decode().encode("utf-16"), "TRUNCATED"),
     "bad entry": (lambda data: data.replace(b'"HostGemmRunner"', b"7", 1), "BAD_ENTRY"),
 }
 
@@ -156,6 +160,22 @@ def test_a_broken_file_is_tuned_anew_and_replaced(release: Release, tmp_path: Pa
     assert (again["warm"], again["why_cold"]) == (False, reason)
     assert file.read_bytes() == whole
     assert release.run(tmp_path).record["warm"]
+
+
+@pytest.mark.parametrize("ranks", [1, 2], ids=["one rank", "two ranks"])
+def test_a_file_that_flashinfer_itself_refuses_is_tuned_anew_and_replaced(
+    release: Release, tmp_path: Path, ranks: int
+) -> None:
+    """Its bookkeeping is no entry for 0.6.13; without a new file every start would tune for ever."""
+    release.run(tmp_path, ranks=ranks)
+    file = only_file(tmp_path)
+    whole = file.read_bytes()
+    file.write_text(json.dumps({**json.loads(whole), "_generation": 5}))
+    record = release.run(tmp_path, ranks=ranks).record
+    assert (record["warm"], record["why_cold"], record["loaded"]) == (False, "NOT_LOADED", 0)
+    assert any("FlashInfer could not load the cache" in warning for warning in record["warnings"])
+    assert file.read_bytes() == whole
+    assert release.run(tmp_path, ranks=ranks).record["warm"]
 
 
 @pytest.mark.parametrize("ranks", [1, 2], ids=["one rank", "two ranks"])
@@ -194,6 +214,40 @@ def test_an_unwritable_managed_store_is_tuned_in_memory(releases: Releases, tmp_
     record = releases(NEWEST).run(tmp_path / "file" / "cache").record
     assert record["tuned"] == 10
     assert record["ranks"][0]["written"]["reason"] == "UNWRITABLE"
+
+
+def test_a_managed_store_that_takes_no_entry_is_not_said_to_be_written(releases: Releases, tmp_path: Path) -> None:
+    """FlashInfer's own store never says that it could not write."""
+    release = releases(NEWEST)
+    store = Path(release.run(tmp_path).record["file"])
+    shutil.rmtree(store / "v2")
+    (store / "v2").write_text("no folder")
+    record = release.run(tmp_path).record
+    assert record["ranks"][0]["written"]["reason"] == "UNWRITABLE"
+    assert "10 of 10 tuned entries are not in it" in record["warnings"][0]
+
+
+def test_a_pipe_in_the_managed_store_stops_nobody(releases: Releases, tmp_path: Path) -> None:
+    """FlashInfer opens whatever lies there, and would wait for the other end."""
+    release = releases(NEWEST)
+    release.run(tmp_path)
+    entry = next(tmp_path.rglob("entries/*.json"))
+    entry.unlink()
+    os.mkfifo(entry)
+    record = release.run(tmp_path).record
+    assert (record["tuned"], record["warm"], record["why_cold"]) == (10, False, "UNREADABLE")
+    assert entry.is_fifo()
+
+
+def test_a_cache_root_of_another_user_is_tuned_in_memory(releases: Releases, tmp_path: Path) -> None:
+    """A container that runs as another user, whose HOME is still root's; only root can try it."""
+    if os.getuid() != 0:
+        pytest.skip("only root can become another user")
+    (tmp_path / "theirs").mkdir(mode=0o700)
+    for version in ("0.6.13", NEWEST):
+        record = releases(version).run(tmp_path / "theirs", fault="other-user").record
+        assert record["tuned"] == 10
+        assert "[Errno 13]" in record["ranks"][0]["written"]["detail"]
 
 
 def test_broken_entries_of_the_managed_store_are_tuned_anew(releases: Releases, tmp_path: Path) -> None:

@@ -54,8 +54,9 @@ def token_beside(path: Path) -> str:
 
 
 def describe(error: OSError) -> str:
-    """`[Errno 30] Read-only file system: 'path'`."""
-    return f"[Errno {error.errno}] {error.strerror}: {error.filename!r}" if error.errno else str(error)
+    """`[Errno 30] Read-only file system: 'path'`; of a rename the path that it goes to."""
+    path = error.filename2 or error.filename
+    return f"[Errno {error.errno}] {error.strerror}: {path!r}" if error.errno else str(error)
 
 
 def _open(path: Path) -> tuple[int | None, str]:
