@@ -107,10 +107,15 @@ class Tuner:
         return None if loaded is None else frozenset(loaded)
 
     def _entry(self, key: Any, value: tuple[Any, ...]) -> MemoryEntry:
-        """Keys are tuples up to 0.6.15 (with extras where there are any) and carry their own `file_key` since."""
+        """Keys are pairs of tuples at first (0.2.6), tuples up to 0.6.15 (with extras where there are any), and carry
+        their own `file_key` since.
+        """
         plain = self._plain(value[1] if len(value) == 3 else value[0])
         if hasattr(key, "file_key"):
             return MemoryEntry(file_keys=(key.file_key,), runner=key.runner_class_name, tactic=plain)
+        if isinstance(key[0], tuple):
+            (operation, runner), rest = key
+            return MemoryEntry(file_keys=(str((operation, runner, rest)),), runner=runner, tactic=plain)
         keys = (str((key[0], key[1], *key[3:])), str((key[0], key[1], key[3])))
         return MemoryEntry(file_keys=keys, runner=key[1], tactic=plain)
 
