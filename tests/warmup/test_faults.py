@@ -77,6 +77,17 @@ def test_a_leader_that_dies_before_the_broadcast_is_named(release: Release, tmp_
     assert list(tmp_path.rglob("*.json")) == []
 
 
+@pytest.mark.parametrize("fault", ["away", "gone"])
+def test_a_rank_that_never_comes_to_the_warm_up_is_named(release: Release, tmp_path: Path, fault: str) -> None:
+    """Torch's own wait for it, while a group is made, names nobody."""
+    address = free_address()
+    ran = release.run(tmp_path, ranks=2, limit_s=12, environment=QUICK, fault=fault, meeting=address)
+    assert ran.statuses == [0, {"away": 137, "gone": 9}[fault]]
+    assert ran.results[0]["error"] == "StuckError"
+    assert "waiting at 'start'" in ran.results[0]["message"]
+    assert "behind: rank 1 (last step: has not begun)" in ran.results[0]["message"]
+
+
 def test_ranks_that_meet_over_tcp_as_torchrun_has_it_find_each_other(release: Release, tmp_path: Path) -> None:
     assert release.run(tmp_path, ranks=2, meeting=free_address()).record["tuned"] == 10
     assert release.run(tmp_path, ranks=2, meeting=free_address()).record["warm"]
