@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from enum import Enum
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -154,6 +155,33 @@ def test_whatever_the_private_function_raises_the_environment_is_unknown(
     monkeypatch.setitem(sys.modules, "flashinfer", ModuleType("flashinfer"))
     monkeypatch.setitem(sys.modules, "flashinfer.autotuner", SimpleNamespace(_collect_metadata=collect))
     assert runtime.load_metadata() == {}
+
+
+class DriverError(Exception):
+    """As torch's own: neither a RuntimeError nor an OSError."""
+
+
+@pytest.mark.parametrize("error", [RuntimeError, AssertionError, DriverError])
+def test_a_driver_that_is_broken_is_no_gpu(monkeypatch: pytest.MonkeyPatch, error: type[Exception]) -> None:
+    def broken() -> None:
+        raise error("inside")
+
+    cuda = SimpleNamespace(is_available=lambda: True, get_device_capability=broken)
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))  # type: ignore[arg-type]
+    assert runtime._gpu() == (False, "none")
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"\xff", None], ids=["empty", "cut off", "no UTF-8", "a folder"])
+def test_a_table_that_cannot_be_read_is_no_row_and_an_engine_starts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, data: bytes | None
+) -> None:
+    table = tmp_path / "data" / runtime.TABLE
+    table.parent.mkdir()
+    table.mkdir() if data is None else table.write_bytes(data)
+    monkeypatch.setattr(runtime.resources, "files", lambda _: tmp_path)
+    row, problem = runtime.load_row_or_problem("0.6.13")
+    assert row is None
+    assert runtime.TABLE in problem
 
 
 def test_with_packages_that_differ_nobody_says_that_the_row_is_missing(plan: Planned) -> None:
