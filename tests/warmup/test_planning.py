@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from tooling.warmup import planning, runtime
+from tooling.capabilities.gating import Strategy
+from tooling.warmup import feasible, runtime
 from tooling.warmup.errors import RefusedError, SettingsError
 from tooling.warmup.planning import Plan, make_plan
 from tooling.warmup.runtime import Installed
@@ -35,18 +36,19 @@ def plan(monkeypatch: pytest.MonkeyPatch) -> Planned:
         lacks: tuple[str, ...] = (),
         strict: bool = False,
         parallel: dict[str, Any] | None = None,
+        forced: Strategy | None = None,
         **installed: Any,
     ) -> Plan:
         found = Installed(**{"release": release, "usable": True, "gpu": True, "arch": "sm90", **installed})
         monkeypatch.setattr(runtime, "load_installed", lambda: found)
-        monkeypatch.setattr(planning, "missing_api", lambda names: [name for name in names if name in lacks])
+        monkeypatch.setattr(feasible, "missing_api", lambda names: [name for name in names if name in lacks])
         runner: Any = SimpleNamespace(
             get_model=object,
             scheduler_config=SimpleNamespace(max_num_batched_tokens=64),
             vllm_config=SimpleNamespace(parallel_config=SimpleNamespace(all2all_backend=backend, **(parallel or {}))),
         )
         settings = parse_settings(HOME if environment is None else environment)
-        return make_plan(runner, ranks, settings, row=None, strict=strict, world=None)
+        return make_plan(runner, ranks, settings, row=None, strict=strict, world=None, forced=forced)
 
     return make
 
@@ -220,3 +222,34 @@ def test_replicas_that_run_a_pass_together_without_meeting_keep_no_cache(
     made = plan("0.6.13", ranks, parallel=parallel)
     assert str(made.gating.strategy) == strategy
     assert any("replicas that do not meet" in word for word in made.warnings) is (strategy == "all_ranks")
+
+
+INSTEAD: dict[str, tuple[dict[str, Any], str, str]] = {
+    "nowhere to keep it": ({"environment": {}}, "all_ranks", "there is nowhere to keep a cache"),
+    "no files": (
+        {"lacks": ("AutoTuner.save_configs",)},
+        "all_ranks",
+        "the installed tuner lacks AutoTuner.save_configs",
+    ),
+    "no tuner": ({"lacks": ("autotune",)}, "none", "the installed tuner lacks autotune"),
+    "stages": ({"parallel": {"pipeline_parallel_size": 2}}, "leader_broadcast", "pipeline stages"),
+    "elastic": ({"parallel": ELASTIC}, "all_ranks", "elastic expert parallelism"),
+    "elastic stages": (
+        {"parallel": ELASTIC | {"pipeline_parallel_size": 2}},
+        "all_ranks",
+        "elastic expert parallelism",
+    ),
+    "forced": ({"forced": Strategy.ALL_RANKS}, "all_ranks", "forced to all_ranks, as a diagnosis"),
+}
+
+
+@pytest.mark.parametrize("case", INSTEAD)
+def test_what_is_done_instead_of_the_rules_answer_has_its_own_reason(plan: Planned, case: str) -> None:
+    """The log would read "all_ranks (timings are averaged over the process group)"."""
+    world, strategy, why = INSTEAD[case]
+    made = plan("0.6.16", 2, **world)
+    assert (str(made.gating.strategy), made.gating.rule) == (strategy, 5)
+    assert made.gating.why.startswith(why)
+    told = [word for word in made.warnings if why in word]
+    assert len(told) == 1, "and it is said once"
+    assert made.gating.persistent is (strategy == "leader_broadcast")
