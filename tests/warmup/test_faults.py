@@ -189,6 +189,20 @@ def test_a_file_that_flashinfer_itself_refuses_is_tuned_anew_and_replaced(
     assert release.run(tmp_path, ranks=ranks).record["warm"]
 
 
+def test_a_file_that_flashinfer_refuses_on_one_rank_alone_is_tuned_anew_by_all(
+    releases: Releases, tmp_path: Path
+) -> None:
+    """A rank that hits where the other one misses would leave it in the average of timings for ever."""
+    release = releases("0.6.16")
+    release.run(tmp_path, ranks=2)
+    (file,) = tmp_path.rglob("rank-1-of-2.json")
+    file.write_text(json.dumps({**json.loads(file.read_text()), "_generation": 5}))
+    record = release.run(tmp_path, ranks=2, environment=QUICK, limit_s=20).record
+    assert (record["warm"], record["why_cold"]) == (False, "NOT_LOADED")
+    assert [rank["tuned"] for rank in record["ranks"]] == [10, 10]
+    assert release.run(tmp_path, ranks=2).record["warm"]
+
+
 @pytest.mark.parametrize("ranks", [1, 2], ids=["one rank", "two ranks"])
 def test_a_foreign_file_is_left_as_it_is(release: Release, tmp_path: Path, ranks: int) -> None:
     release.run(tmp_path, ranks=ranks)
@@ -325,7 +339,9 @@ def test_skipping_is_passed_on_every_path(releases: Releases, tmp_path: Path) ->
     ):
         record = releases(version).run(tmp_path, ranks=ranks, environment=wish, **spec).record
         assert record["tuned"] == 0, record["strategy"]
-        assert record["ranks"][0]["passes"]["tune"]["host_gemm"]["skipped"] == 2
+        passes = record["ranks"][0]["passes"]
+        assert passes["tune"]["host_gemm"]["skipped"] == 2
+        assert "complete" not in passes, "what is skipped misses afterwards, and asks for no further pass"
 
 
 def test_a_rank_that_dies_inside_a_layers_sum_ends_the_others_too(release: Release, tmp_path: Path) -> None:

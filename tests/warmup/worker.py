@@ -13,6 +13,7 @@ import json
 import logging
 import os
 import signal
+import socket
 import sys
 import time
 from datetime import timedelta
@@ -116,6 +117,8 @@ def rank(path: str) -> None:
         dist.init_process_group(
             "gloo", init_method=meeting, rank=spec["rank"], world_size=spec["ranks"], timeout=timedelta(seconds=60)
         )
+    if "host" in spec:
+        socket.gethostname = lambda: spec["host"]
     replace_timing(spec["rank"] * spec.get("noise", 1) + spec.get("shift", 0))
     try:
         result: dict[str, Any] = {"record": warm_up(spec)}

@@ -168,9 +168,10 @@ def _synchronized(work: Work, agreement: Agreement, owners: tuple[int, ...]) -> 
         taken = work.load(work.data)
         missed = work.misses(work.run_pass("verify"))
         covered = taken and _as_expected(missed, noted_misses(work.content.metadata))
-        if all(work.ranks.meet("covered", covered)):
+        told = work.ranks.meet("covered", (covered, taken))
+        if all(covered for covered, _ in told):
             return Outcome(warm=True, tactics=work.content.entries)
-        why_cold = "INCOMPLETE"
+        why_cold = "INCOMPLETE" if all(taken for _, taken in told) else "NOT_LOADED"
     return replace(_tune_together(work, agreement, owners), why_cold=why_cold)
 
 
