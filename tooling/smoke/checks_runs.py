@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tooling.capabilities.gating import Strategy
 from tooling.findings import Finding, Severity
-from tooling.smoke.case import CHECKS, ENDS, Case, called, enters_tuning, is_bucket, passes, text, tuned
+from tooling.smoke.case import CHECKS, ENDS, Case, called, enters_tuning, is_bucket, passes, text, tuned, was_warm
 from tooling.smoke.observations import RankSeen, RunSeen
 
 CONSEQUENCES = ("StuckError", "PeerFailedError")
@@ -98,12 +98,11 @@ def _check_strategy(case: Case, name: str, run: RunSeen) -> Iterator[Finding]:
     if expected.diagnosis:
         why = f"{expected.strategy} was forced"
     for rank in run.ranks:
-        found = rank.strategy or str(run.record.get("strategy", ""))
-        if found != expected.strategy:
-            detail = f"the strategy is {found or 'not told'}, {why}"
+        if rank.strategy != expected.strategy:
+            detail = f"the strategy is {rank.strategy or 'not told'}, {why}"
             yield case.finding("smoke-strategy", "WRONG_STRATEGY", detail, run=name, rank=rank.rank)
         elif (acted := _acted(rank, run, expected.strategy)) and not _all_skipped(case, run):
-            detail = f"it says {found}, and {acted}"
+            detail = f"it says {rank.strategy}, and {acted}"
             yield case.finding("smoke-strategy", "WRONG_STRATEGY", detail, run=name, rank=rank.rank)
     for key, wanted in (("persistent", expected.persistent), ("rule", expected.gating.rule)):
         if (said := run.record.get(key)) != wanted:
@@ -130,10 +129,8 @@ def _check_skipping(case: Case, name: str, run: RunSeen) -> Iterator[Finding]:
         if found != wanted and (entered or found is not None):
             detail = f"autotune got {_argument(found)}, expected {_argument(wanted)}"
             yield case.finding("smoke-skipping", "SKIP_OPS", detail, run=name, rank=rank.rank)
-        for operation in sorted(case.left_out):
-            if count := tuned(rank).get(operation, 0):
-                detail = f"{operation} is to be skipped, and {count} buckets of it were tuned"
-                yield case.finding("smoke-skipping", "SKIP_OPS", detail, run=name, rank=rank.rank)
+        for detail in _skipped(case, rank, entered=entered and not was_warm(run)):
+            yield case.finding("smoke-skipping", "SKIP_OPS", detail, run=name, rank=rank.rank)
     if sorted(run.record.get("skip_ops", ())) != sorted(case.left_out):
         detail = f"the warm-up's record skips {text(run.record.get('skip_ops'))}, expected {text(case.left_out)}"
         yield case.finding("smoke-skipping", "SKIP_OPS", detail, run=name)
@@ -142,6 +139,19 @@ def _check_skipping(case: Case, name: str, run: RunSeen) -> Iterator[Finding]:
         if run.record.get(key) != said:
             detail = f"the warm-up's record has {key} {run.record.get(key)}, expected {said}"
             yield case.finding("smoke-skipping", "SKIP_OPS", detail, run=name)
+
+
+def _skipped(case: Case, rank: RankSeen, *, entered: bool) -> Iterator[str]:
+    """What was skipped unasked, and what is to be skipped and was tuned, or called in tuning mode and not skipped."""
+    skips = {operation for counts in passes(rank).values() for operation, one in counts.items() if one["skipped"]}
+    skips |= {operation for counts in rank.lookups.values() for operation, one in counts.items() if one["skipped"]}
+    for operation in sorted(skips - case.left_out):
+        yield f"calls of {operation} were skipped, and nobody asked for that"
+    for operation in sorted(case.left_out):
+        if count := tuned(rank).get(operation, 0):
+            yield f"{operation} is to be skipped, and {count} buckets of it were tuned"
+        elif entered and operation in called(rank) - skips:
+            yield f"{operation} is to be skipped, and no call of it was"
 
 
 def _argument(passed: tuple[str, ...] | None) -> str:
@@ -191,7 +201,7 @@ def _check_ranks(case: Case, name: str, run: RunSeen) -> Iterator[Finding]:
 
 
 def _check_looked(case: Case, name: str, run: RunSeen) -> Iterator[Finding]:
-    """Every operation was looked up in both check passes and between buckets, on all ranks at the same token counts.
+    """Every operation was looked up in both check passes and at each token count, on all ranks at the same ones.
 
     No look-ups, no proof.
     """
@@ -206,9 +216,11 @@ def _check_looked(case: Case, name: str, run: RunSeen) -> Iterator[Finding]:
             if blind or not counts:
                 detail = f"no look-ups of {text(blind) if blind else 'anything'} in {where}"
                 yield case.finding("smoke-lookups", "ZERO_LOOKUPS", detail, run=name, rank=rank.rank)
-        if missing := sorted(sizes - set(rank.lookups), key=int):
-            detail = f"no look-ups at {', '.join(missing)} tokens, and elsewhere in the scenario there are"
-            yield case.finding("smoke-lookups", "ZERO_LOOKUPS", detail, run=name, rank=rank.rank)
+        for operation in sorted(called(rank)):
+            at = {size for size, counts in rank.lookups.items() if counts.get(operation, {}).get("lookups", 0)}
+            if missing := sorted(sizes - at, key=int):
+                detail = f"no look-ups of {operation} at {', '.join(missing)} tokens, where there are others"
+                yield case.finding("smoke-lookups", "ZERO_LOOKUPS", detail, run=name, rank=rank.rank)
 
 
 def _between(rank: RankSeen) -> dict[str, dict[str, int]]:

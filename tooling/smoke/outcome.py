@@ -115,13 +115,19 @@ def _checks(case: Case, seen: Seen, row: Row | None) -> tuple[Finding, ...]:
 
 
 def _check_same(case: Case, seen: Seen) -> Iterator[Finding]:
-    """The ranks ran on the release and the architecture that this machine has."""
+    """The ranks ran on the release, the architecture and the GPUs that this machine has."""
     wanted = {"release": installed_release(seen), "arch": seen.machine.arch}
     for name, run in case.ended_runs:
         for key, value in wanted.items():
             if (found := run.record.get(key)) != value:
                 detail = f"the warm-up ran on {key} {text(found)}, and this machine has {text(value)}"
                 yield case.finding("smoke-runs", "OTHER_MACHINE", detail, run=name)
+        for rank in run.ranks if seen.machine.gpus else ():
+            if rank.device.partition(" ")[2] not in seen.machine.gpus:
+                detail = (
+                    f"it ran on {rank.device or 'an unknown device'}, and this machine has {text(seen.machine.gpus)}"
+                )
+                yield case.finding("smoke-runs", "OTHER_MACHINE", detail, run=name, rank=rank.rank)
 
 
 def _status(findings: Sequence[Finding], *, known: bool) -> ScenarioStatus:
