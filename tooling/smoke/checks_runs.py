@@ -12,6 +12,11 @@ from tooling.smoke.observations import RankSeen, RunSeen
 CONSEQUENCES = ("StuckError", "PeerFailedError")
 """Errors of the warm-up that a rank raises because another one failed or did not come."""
 
+WAITS = ("waits at ", "join", "close")
+"""Beginnings of the steps at which a rank waits for the others."""
+
+FULL = ("No space left on device", "Disk quota exceeded")
+
 LINES_SHOWN = 3
 
 
@@ -46,25 +51,32 @@ def _check_ends(case: Case, name: str, run: RunSeen) -> Iterator[Finding]:
             continue
         step = f" at step {rank.step!r}" if rank.step else " before its first step"
         why = f": {rank.why}" if rank.why else ""
-        status = f" (exit status {rank.exit_status})" if rank.exit_status is not None else ""
+        status = f" (exit status {rank.exit_status})" if rank.exit_status else ""
         reason = {"error": "WARMUP_FAILED", "died": "DIED", "hung": "HUNG", "not-started": "NOT_STARTED"}[rank.end]
         detail = f"{ENDS[rank.end]}{step}{status}{why}"
-        reason = "GAVE_UP" if _is_consequence(rank) else reason
+        reason = "GAVE_UP" if _is_consequence(rank) else "NO_DISK" if _met_a_full_disk(rank) else reason
         yield case.finding("smoke-runs", reason, detail, run=name, rank=rank.rank, hint=_last_line(rank))
 
 
 def _cause_first(rank: RankSeen) -> tuple[int, int]:
-    order = {"died": 0, "error": 1, "hung": 2, "not-started": 4, "ended": 5}
-    return (3 if _is_consequence(rank) else order[rank.end], rank.rank)
+    """Of several that hung, one that works on something comes before those that wait for it."""
+    order = {"died": 0, "error": 1, "hung": 2, "not-started": 5, "ended": 6}
+    waits = rank.end == "hung" and rank.step.startswith(WAITS)
+    return (4 if _is_consequence(rank) else 3 if waits else order[rank.end], rank.rank)
 
 
 def _is_consequence(rank: RankSeen) -> bool:
     return rank.end == "error" and rank.why.startswith(CONSEQUENCES)
 
 
+def _met_a_full_disk(rank: RankSeen) -> bool:
+    """Whether it says so itself; ninja and compilers say it in the words of the system."""
+    return any(words in f"{rank.why}\n{rank.log_tail}" for words in FULL)
+
+
 def _last_line(rank: RankSeen) -> str:
     lines = [line.strip() for line in rank.log_tail.splitlines() if line.strip()]
-    return f"its log ends: {lines[-1]}" if lines else ""
+    return f"its log ends: {lines[-1]}" if lines and lines[-1] not in rank.why else ""
 
 
 def _check_damage(case: Case, name: str, run: RunSeen, *, fetched: bool) -> Iterator[Finding]:

@@ -96,7 +96,7 @@ def _versions(names: Iterable[str]) -> dict[str, str | None]:
 
 def _cuda() -> dict[str, Any]:
     """What torch says of the GPUs; `trouble` is its own complaint where it sees none."""
-    body: dict[str, Any] = {"torch": "", "cuda": None, "available": False, "gpus": [], "arch": "", "trouble": ""}
+    body: dict[str, Any] = {"torch": "", "cuda": None, "available": False, "gpus": [], "archs": [], "trouble": ""}
     try:
         torch = import_module("torch")
     except Exception as error:  # noqa: BLE001  # as above
@@ -108,8 +108,7 @@ def _cuda() -> dict[str, Any]:
             body["available"] = torch.cuda.is_available()
             count = torch.cuda.device_count()
             body["gpus"] = [torch.cuda.get_device_name(number) for number in range(count)]
-            if body["gpus"]:
-                body["arch"] = "sm{}{}".format(*torch.cuda.get_device_capability(0))
+            body["archs"] = ["sm{}{}".format(*torch.cuda.get_device_capability(number)) for number in range(count)]
             torch.cuda.init()
     except (RuntimeError, AssertionError) as error:
         body["trouble"] = str(error).split("\n", 1)[0]
