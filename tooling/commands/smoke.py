@@ -90,7 +90,7 @@ def _check(args: argparse.Namespace) -> None:
         ("--scenario-timeout-s", args.scenario_timeout_s, 1, 86_400),
     ):
         if not least <= value <= most:
-            raise InputError(f"{name} {value:g}: expected {least} to {most}", reason="BAD_ARGUMENTS")
+            raise InputError(f"{name} {value}: expected {least} to {most}", reason="BAD_ARGUMENTS")
     if args.jit_image and args.jit_cache is None:
         raise InputError("--jit-image goes with --jit-cache", reason="BAD_ARGUMENTS")
     if args.network and args.image is None:

@@ -90,12 +90,15 @@ def _check_damage(case: Case, name: str, run: RunSeen, *, fetched: bool) -> Iter
             hint = "free the GPU's memory: what was tuned then is no measurement"
             yield case.finding("smoke-cuda", "OUT_OF_MEMORY", detail, run=name, rank=rank.rank, hint=hint)
         if rank.skipped_tactics:
-            detail = f"{len(rank.skipped_tactics)} tactics failed and were skipped: {_some(rank.skipped_tactics)}"
+            failed = f"{len(rank.skipped_tactics)} tactics failed and were"
+            failed = "one tactic failed and was" if len(rank.skipped_tactics) == 1 else failed
+            detail = f"{failed} left out: {_some(rank.skipped_tactics)}"
             yield case.finding(
                 "smoke-cuda", "SKIPPED_TACTICS", detail, run=name, rank=rank.rank, severity=Severity.WARNING
             )
         if rank.downloads:
-            detail = f"{len(rank.downloads)} downloads at run time: {_some(rank.downloads)}"
+            downloads = "one download" if len(rank.downloads) == 1 else f"{len(rank.downloads)} downloads"
+            detail = f"{downloads} at run time: {_some(rank.downloads)}"
             severity = Severity.WARNING if fetched else Severity.ERROR
             hint = "install flashinfer-cubin of the same version" if fetched else ""
             yield case.finding(

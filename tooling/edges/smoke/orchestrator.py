@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from tooling.capabilities.gating import Strategy
+from tooling.capabilities.gating import Strategy, World, gate
 from tooling.edges.smoke.cache_root import check_room, lay_out, list_files, place
 from tooling.edges.smoke.process import Worker
 from tooling.edges.smoke.runs import Conditions, Run, make_run
@@ -53,8 +53,7 @@ class Orchestrator:
 
     def conduct(self) -> tuple[ScenarioSeen, ...]:
         """Runs them in order. No process is left, also when it is interrupted."""
-        if self._conditions.row is None or self._conditions.broken:
-            why = BROKEN_IMPORT if self._conditions.broken else NO_ROW
+        if why := self._nothing_to_run():
             self.seen = {one.name: ScenarioSeen(name=one.name, not_run=why) for one in self.scenarios}
             return self.result()
         runs = self._plan()
@@ -72,6 +71,15 @@ class Orchestrator:
         """What was seen of every scenario; `not_run` says why those are missing that have no two runs."""
         found = [self.seen.get(one.name, ScenarioSeen(name=one.name)) for one in self.scenarios]
         return tuple(replace(one, not_run=not_run) if not_run and one.warm is None else one for one in found)
+
+    def _nothing_to_run(self) -> str:
+        """Why no worker could do anything on the installed release, or ""."""
+        if self._conditions.broken:
+            return BROKEN_IMPORT
+        if self._conditions.row is None:
+            return NO_ROW
+        gating = gate(self._conditions.row.facts, World())
+        return gating.why if gating.strategy is Strategy.NONE else ""
 
     def _is_worth_it(self, run: Run) -> bool:
         """A warm run after a cold one that did not end would show nothing, nor any without the file to lay out."""
