@@ -237,6 +237,23 @@ def test_a_bare_surrounding_is_no_obstacle(tree: Path, packages: Callable[..., N
     assert record["measurements"]["overrides"] == {"FLASHINFER_CUDA_ARCH_LIST": "garbage"}
 
 
+@pytest.mark.parametrize("streams", ["2>&-", ">&- 2>&-", "<&- >&- 2>&-"], ids=["no stderr", "no output", "nothing"])
+def test_closed_streams_are_no_obstacle_where_scenarios_run(
+    tree: Path, packages: Callable[..., None], streams: str
+) -> None:
+    packages()
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$0" -m tooling smoke --root "$1" --scenario one-rank {streams}', sys.executable, str(tree)],
+        env={
+            "PATH": os.environ["PATH"], "HOME": str(tree),
+            "PYTHONPATH": f"{os.environ['PYTHONPATH']}{os.pathsep}{ROOT}",
+        },
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 4
+    assert json.loads((tree / "evidence" / "smoke-sm90.json").read_text())["status"] == "fail"
+
+
 def test_a_folder_that_was_removed_under_us_is_bad_input(tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()

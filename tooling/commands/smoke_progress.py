@@ -32,7 +32,7 @@ class Showing(Protocol):
 
 def open_showing(terminal: Terminal, scenarios: Sequence[Scenario]) -> Showing:
     """The table where a person looks and rich is installed, else lines."""
-    console = _open_console() if sys.stderr.isatty() else None
+    console = _open_console() if sys.stderr is not None and sys.stderr.isatty() else None
     return Lines(terminal) if console is None else Table(scenarios, console)
 
 
