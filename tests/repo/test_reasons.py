@@ -14,6 +14,7 @@ from tooling.errors import ExitCode
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 WORD = re.compile(r"[A-Z][A-Z0-9]+(_[A-Z0-9]+)*")
+FINDINGS = {"finding", "_finding", "_not_run"}
 RAISED = {"InputError": 2, "BundleError": 2, "SettingsError": 2, "EdgeError": 3, "WarmupError": 3}
 
 
@@ -32,6 +33,9 @@ def said() -> dict[str, str]:
     found: dict[str, str] = {}
     for path, module in modules():
         for node in ast.walk(module):
+            if path.parent.name == "smoke" and isinstance(node, ast.Call) and (word := of_a_finding(node)):
+                found[word] = f"{path.relative_to(ROOT)}:{node.lineno}"
+                continue
             if isinstance(node, ast.keyword):
                 names = {node.arg}
             elif isinstance(node, ast.Assign):
@@ -41,6 +45,13 @@ def said() -> dict[str, str]:
             if names & {"reason", "word"}:
                 found |= {word: f"{path.relative_to(ROOT)}:{node.value.lineno}" for word in words(node.value)}
     return found
+
+
+def of_a_finding(call: ast.Call) -> str:
+    """The word of a finding of the smoke, whose check and reason come first; "" of any other call."""
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    given = [one.value for one in call.args if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+    return next((text for text in given if WORD.fullmatch(text)), "") if name in FINDINGS else ""
 
 
 def raised() -> dict[str, set[int]]:

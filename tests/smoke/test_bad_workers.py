@@ -124,6 +124,17 @@ def test_an_answer_that_another_rank_wrote_does_not_count(start: Start) -> None:
     assert "its answer cannot be read" in second.why
 
 
+def test_a_worker_that_fills_its_log_is_ended_before_the_disk_is_full(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "LOG_BYTES", 1024**2)
+    crew = start(READY + 'log = open(sys.argv[-1] + ".log", "wb")\nwhile True: log.write(b"x" * 65536)')
+    (seen,) = run(crew, silence_s=60.0)
+    assert (seen.end, seen.step) == ("died", "ready")
+    assert "rank 0 printed more than 1 MB" in seen.why
+    assert living(tmp_path) == []
+
+
 def test_an_interpreter_that_ends_at_once_never_came_to_life(start: Start) -> None:
     (seen,) = run(start("sys.exit(7)"))
     assert (seen.end, seen.exit_status) == ("not-started", 7)

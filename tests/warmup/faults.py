@@ -15,6 +15,7 @@ from typing import Any
 NAP_S = 1.0
 AT_BARRIER = "at-barrier"
 """A file that rank 0 makes in the run's folder when it waits there; a nap begins no sooner."""
+NOBODY = 65534
 
 
 def before_layer(fault: str, rank: int, folder: Path) -> Callable[[str], None] | None:
@@ -74,6 +75,7 @@ def inject(fault: str, rank: int) -> None:
         from tooling.warmup.work import Work
 
         Work.save = lambda self: os._exit(9)
+    before_it_begins(fault, rank)
     if fault == "absent" and rank == 1:
         from tooling.warmup.ranks import Group
 
@@ -95,6 +97,16 @@ def inject(fault: str, rank: int) -> None:
             return replace(found(), release="0.0.1")
 
         runtime.load_installed = other
+
+
+def before_it_begins(fault: str, rank: int) -> None:
+    """A rank that never comes to the warm-up, or ranks of another user than the cache's."""
+    if fault == "other-user":
+        os.seteuid(NOBODY)
+    if fault == "away" and rank == 1:
+        time.sleep(600)
+    if fault == "gone" and rank == 1:
+        os._exit(9)
 
 
 def delay_writing(seconds: float) -> None:

@@ -14,9 +14,10 @@ import json
 import logging
 import os
 import signal
+import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from importlib import import_module
 from pathlib import Path
@@ -45,7 +46,7 @@ def replace_timing(noise: int) -> None:
     FlashInfer averages inside that function where a process group is set, and so does this.
     """
 
-    def timed(self: Any, runner: Any, inputs: Any, tactic: Any, tuning_config: Any, **kwargs: Any) -> float:
+    def timed(self: Any, runner: Any, inputs: Any, tactic: Any, *_: Any, **kwargs: Any) -> float:
         milliseconds = float((tactic + noise) % 3 + 1)
         group = getattr(autotuner, "get_autotune_process_group", lambda: None)()
         if group is not None:
@@ -59,26 +60,30 @@ def replace_timing(noise: int) -> None:
         torch.cuda.is_current_stream_capturing = lambda: False
 
 
-def serve() -> None:
+Work = Callable[[dict[str, Any]], dict[str, Any]]
+"""What a rank does with its spec; the answer is its result."""
+
+
+def serve(work: Work, imported_once: Sequence[str] = IMPORTED_ONCE) -> None:
     """Answers orders until stdin ends."""
     torch.set_num_threads(1)
-    for name in IMPORTED_ONCE:
+    for name in imported_once:
         import_module(name)
     gc.freeze()  # what is there already needs no look by any fork
     for line in sys.stdin:
         order = json.loads(line)
-        children = {fork(path): path for path in order["specs"]}
+        children = {fork(path, work): path for path in order["specs"]}
         print(json.dumps(reap(children, order["limit_s"], order["mercy_s"])), flush=True)
 
 
-def fork(path: str) -> int:
+def fork(path: str, work: Work) -> int:
     pid = os.fork()
     if pid == 0:
         log = os.open(f"{path}.log", os.O_WRONLY | os.O_CREAT)
         os.dup2(log, 1)
         os.dup2(log, 2)
         try:
-            rank(path)
+            rank(path, work)
         except BaseException:  # noqa: BLE001  # a fork must not go on as its parent
             import traceback
 
@@ -108,7 +113,7 @@ def reap(children: dict[int, str], limit_s: float, mercy_s: float | None) -> dic
     return statuses
 
 
-def rank(path: str) -> None:
+def rank(path: str, work: Work) -> None:
     """One rank from beginning to end."""
     spec = json.loads(Path(path).read_text())
     os.environ.update(spec.get("environment", {}))
@@ -119,11 +124,14 @@ def rank(path: str) -> None:
         dist.init_process_group(
             "gloo", init_method=meeting, rank=spec["rank"], world_size=spec["ranks"], timeout=timedelta(seconds=60)
         )
+    if "host" in spec:
+        socket.gethostname = lambda: spec["host"]
     replace_timing(spec["rank"] * spec.get("noise", 1) + spec.get("shift", 0))
     try:
-        result: dict[str, Any] = {"record": warm_up(spec)}
+        result: dict[str, Any] = {"record": work(spec)}
     except Exception as error:  # noqa: BLE001  # what a rank ends with is its result
         result = {"error": type(error).__name__, "message": str(error), "reason": getattr(error, "reason", "")}
+    os.seteuid(os.getuid())  # a fault may have given it away
     Path(spec["result"]).write_text(json.dumps(result))
 
 
@@ -271,4 +279,4 @@ def what_is_held(threads_before: int) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    serve()
+    serve(warm_up)
