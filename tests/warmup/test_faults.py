@@ -81,7 +81,9 @@ def test_a_leader_that_dies_before_the_broadcast_is_named(release: Release, tmp_
 def test_a_rank_that_never_comes_to_the_warm_up_is_named(release: Release, tmp_path: Path, fault: str) -> None:
     """Torch's own wait for it, while a group is made, names nobody."""
     address = free_address()
-    ran = release.run(tmp_path, ranks=2, limit_s=12, environment=QUICK, fault=fault, meeting=address)
+    mercy_s = 0.5 if fault == "away" else None
+    spec = {"environment": QUICK, "fault": fault, "meeting": address}
+    ran = release.run(tmp_path, ranks=2, limit_s=45, mercy_s=mercy_s, **spec)
     assert ran.statuses == [0, {"away": 137, "gone": 9}[fault]]
     assert ran.results[0]["error"] == "StuckError"
     assert "waiting at 'start'" in ran.results[0]["message"]
@@ -197,7 +199,7 @@ def test_a_file_that_flashinfer_refuses_on_one_rank_alone_is_tuned_anew_by_all(
     release.run(tmp_path, ranks=2)
     (file,) = tmp_path.rglob("rank-1-of-2.json")
     file.write_text(json.dumps({**json.loads(file.read_text()), "_generation": 5}))
-    record = release.run(tmp_path, ranks=2, environment=QUICK, limit_s=20).record
+    record = release.run(tmp_path, ranks=2).record
     assert (record["warm"], record["why_cold"]) == (False, "NOT_LOADED")
     assert [rank["tuned"] for rank in record["ranks"]] == [10, 10]
     assert release.run(tmp_path, ranks=2).record["warm"]
