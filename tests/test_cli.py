@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -159,6 +160,25 @@ def test_ctrl_c_ends_as_shells_expect(
     command(KeyboardInterrupt())
     assert cli.main(["try"]) == 130
     assert capsys.readouterr().out == "for people\ninterrupted\n"
+
+
+EXEC = """
+import sys
+from types import SimpleNamespace
+from tooling import cli
+def run(args, terminal): exec("raise KeyboardInterrupt")
+module = SimpleNamespace(__doc__="Tries.", add_arguments=lambda parser: None, run=run)
+sys.modules["tooling.commands.try"], cli.COMMANDS["try"] = module, "try things"
+sys.exit(cli.main(["try"]))
+"""
+
+
+def test_ctrl_c_in_the_middle_of_an_import_ends_with_the_same_code(tmp_path: Path) -> None:
+    """Dataclasses are made by `exec`, after which `python -m` itself would end by the signal."""
+    (tmp_path / "struck.py").write_text(EXEC)
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
+    done = subprocess.run([sys.executable, "-m", "struck"], capture_output=True, text=True, check=False, env=env)
+    assert (done.returncode, done.stdout) == (130, "interrupted\n")
 
 
 def test_the_object_holds_findings_and_the_commands_own_fields(

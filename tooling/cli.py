@@ -72,6 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ToolingError as error:
         report = _error_report(name, error)
     except KeyboardInterrupt:
+        _forget_interrupt()
         terminal.say("interrupted")
         return INTERRUPTED
     except Exception as bug:  # noqa: BLE001  # the one place where our own crash becomes exit code 1
@@ -122,6 +123,15 @@ def _error_report(name: str, error: ToolingError) -> Report:
     if shaped is not None:
         return shaped(error)
     return Report(command=name, status="error", exit_code=error.exit_code, error=error)
+
+
+def _forget_interrupt() -> None:
+    """Lets our own exit code stand after Ctrl-C struck inside an `exec`, which importing any dataclass is.
+
+    Python notes that at once as an interrupt that nobody caught, and `python -m` would end by its signal whatever we
+    return; the next text that is executed wipes the note (CPython, run_eval_code_obj in Python/pythonrun.c).
+    """
+    exec("")  # noqa: S102
 
 
 def _missing_package(bug: Exception) -> EdgeError | None:
