@@ -15,6 +15,9 @@ nox.options.error_on_missing_interpreters = True
 nox.options.error_on_external_run = True
 nox.options.sessions = ["tests"]
 
+ENDING_S = 120.0
+"""What we run has so long after Ctrl-C to end what it started; left to itself, nox kills it after half a second."""
+
 
 def prepare(session: nox.Session, *groups: str) -> None:
     """Installs and compiles the project and the groups, again only after pyproject.toml has changed."""
@@ -30,7 +33,8 @@ def tooling(session: nox.Session, command: str) -> None:
     """Runs one command of the tool and ends nox with the command's own exit code."""
     prepare(session)
     try:
-        session.run("python", "-m", "tooling", command, *session.posargs, stderr=None)
+        words = ["python", "-m", "tooling", command, *session.posargs]
+        session.run(*words, stderr=None, interrupt_timeout=ENDING_S, terminate_timeout=ENDING_S)
     except nox.command.CommandFailed as failed:
         raise SystemExit(failed.return_code or 1) from None
 
@@ -140,7 +144,8 @@ def real_trees(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """Run the tests: `nox -s tests -- -k bump --run-online`."""
     prepare(session, "tests")
-    session.run("python", "-m", "pytest", *session.posargs)
+    words = ["python", "-m", "pytest", *session.posargs]
+    session.run(*words, interrupt_timeout=ENDING_S, terminate_timeout=ENDING_S)
 
 
 @nox.session(default=False)

@@ -62,6 +62,23 @@ def test_every_nox_session_says_what_it_does_and_is_short() -> None:
             assert len(node.body) <= 10, node.name
 
 
+@pytest.mark.parametrize("name", ["tooling", "tests"])
+def test_nox_leaves_what_it_runs_the_time_to_end_what_that_started(name: str) -> None:
+    """After Ctrl-C; by itself nox kills after half a second, and a server or a container would be left."""
+    body = {
+        node.name: node
+        for node in ast.parse((ROOT / "noxfile.py").read_text()).body
+        if isinstance(node, ast.FunctionDef)
+    }
+    calls = [
+        node for node in ast.walk(body[name]) if isinstance(node, ast.Call) and ast.unparse(node.func) == "session.run"
+    ]
+    assert calls
+    for call in calls:
+        given = {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}
+        assert (given["interrupt_timeout"], given["terminate_timeout"]) == ("ENDING_S", "ENDING_S")
+
+
 def test_every_link_in_the_documents_leads_somewhere() -> None:
     for document in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]:
         for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text()):
