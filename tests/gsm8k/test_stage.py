@@ -465,7 +465,7 @@ def start_endless_stage(tmp_path: Path) -> tuple[subprocess.Popen[str], int]:
     (tmp_path / "c.yaml").write_text(yaml.safe_dump(config))
     stage = subprocess.Popen(
         [sys.executable, "-m", "tooling", "gsm8k", str(tmp_path / "c.yaml"), "--root", str(tmp_path)],
-        cwd=ROOT, stdout=subprocess.PIPE, text=True,
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
     wait_for(lambda: pid_file.exists() and pid_file.read_text())
     return stage, int(pid_file.read_text())
@@ -486,6 +486,7 @@ def test_a_stage_that_is_told_to_end_ends_its_server_and_leaves_no_old_pass(
     output, _ = process.communicate(timeout=120)
     assert process.returncode == 130
     assert "interrupted" in output
+    assert "Traceback" not in output
     assert not lives(orphan)
     assert outcome(stage) == ("not-run", "INTERRUPTED")
 

@@ -128,8 +128,8 @@ def test_while_the_machine_is_looked_at_it_ends_as_well(start: Start, home: Path
 def test_impatience_leaves_nothing_either(start: Start, home: Path) -> None:
     process = start()
     wait_for(lambda: working(home))
-    for _ in range(3):
-        process.send_signal(signal.SIGINT)
+    for number in (signal.SIGINT, signal.SIGINT, signal.SIGTERM, signal.SIGINT):
+        process.send_signal(number)
         time.sleep(0.05)
     process.wait(timeout=240)
     wait_for(lambda: living(home) == [])

@@ -201,4 +201,12 @@ async def _cancel(tasks: Sequence[asyncio.Task[Any]]) -> None:
 
 def drive(work: Coroutine[Any, Any, Any]) -> Any:
     """Runs it in an event loop of its own."""
-    return asyncio.run(work)
+    with asyncio.Runner() as runner:
+        runner.get_loop().set_exception_handler(_tell)
+        return runner.run(work)
+
+
+def _tell(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """As loops do, but for a wish to end: it strikes in the middle of a task, whose outcome nobody asks for then."""
+    if not isinstance(context.get("exception"), KeyboardInterrupt):
+        loop.default_exception_handler(context)
