@@ -48,12 +48,12 @@ def test_nothing_of_a_server_survives_its_end(tmp_path: Path, stays: str) -> Non
 
 
 def test_a_server_that_ends_when_asked_is_not_killed(tmp_path: Path) -> None:
-    code = "import os, signal, sys, time; signal.signal(15, lambda *_: (os.write(1, b'bye\\n'), sys.exit(0))); "
+    code = "import os, signal, sys, time; signal.signal(15, lambda *_: (os.write(1, b'bye\\n'), time.sleep(1), sys.exit(0))); "
     server = make(tmp_path, sys.executable, "-c", code + "print('up', flush=True); time.sleep(600)", grace_s=60.0)
     server.start()
     wait_for(lambda: "up" in (tmp_path / "log").read_text())
     server.end()
-    assert (tmp_path / "log").read_text() == "up\nbye\n"
+    assert (tmp_path / "log").read_text() == "up\nbye\n", "asked once"
 
 
 def test_a_server_can_be_started_again_and_its_log_goes_on(tmp_path: Path) -> None:

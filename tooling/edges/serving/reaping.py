@@ -43,12 +43,21 @@ def end_all(mark: str, group: int | None, *, grace_s: float = GRACE_S) -> bool:
 
 
 def _signal_all(processes: Iterable[int], group: int | None, number: signal.Signals) -> None:
+    """Once each: an engine that is asked to end a second time may give up its own clean end."""
+    others = [process for process in processes if group is None or _group_of(process) != group]
     if group is not None:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(group, number)
-    for process in processes:
+    for process in others:
         with suppress(ProcessLookupError, PermissionError):
             os.kill(process, number)
+
+
+def _group_of(process: int) -> int | None:
+    try:
+        return os.getpgid(process)
+    except ProcessLookupError:
+        return None
 
 
 def _wait_until_gone(mark: str, group: int | None, timeout_s: float) -> bool:
