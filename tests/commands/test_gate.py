@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -14,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.gate.samples import AS_OF, COMMIT, OTHER_PINS, POLICY, evidence, failing, make_record
+from tests.gate.samples import AS_OF, COMMIT, OTHER_PINS, POLICY, evidence, failing, make_record, measured
 from tests.trees import make_tree, snapshot, write
 from tooling import cli
 from tooling.commands.recording import load_pins
@@ -249,6 +250,26 @@ def test_records_must_be_of_the_trees_own_pins(tmp_path: Path, capsys: pytest.Ca
     assert gate(root) == 0
     write(root, "requirements/cuda.txt", "flashinfer-python==0.6.13\n")
     assert gate(root) == 5
+
+
+def test_an_evaluation_must_be_by_the_trees_own_configuration(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "accuracy_threshold: 0.4\n"
+    records = evidence()
+    told = measured(records["gsm8k qwen"], "config", "sha256", to=hashlib.sha256(text.encode()).hexdigest())
+    root = prepare(tmp_path, {**records, "gsm8k qwen": told})
+    write(root, "configs/gsm8k/qwen.yaml", text)
+    assert asked(capsys, root)["verdict"] == "PASS"
+    write(root, "configs/gsm8k/qwen.yaml", "accuracy_threshold: 0.5\n")
+    assert [item["reason"] for item in asked(capsys, root)["reasons"] if item["outcome"] != "PASS"] == ["FOREIGN"]
+
+
+def test_a_moment_within_a_second_is_judged_as_it_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ended = AS_OF - timedelta(hours=168)
+    root = prepare(tmp_path, {**evidence(), "check": make_record("check", started=ended, ended=ended)})
+    assert asked(capsys, root, "--as-of", AT.replace("Z", ".9Z"))["as_of"] == AT
+    assert gate(root, "--as-of", AT.replace("Z", ".9Z")) == gate(root, "--as-of", AT) == 0
 
 
 def test_the_commit_that_is_given_must_be_the_records(tmp_path: Path) -> None:

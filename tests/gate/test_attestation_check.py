@@ -102,6 +102,13 @@ DIFFERENT: dict[str, tuple[Change, dict[str, Any], list[str]]] = {
         lambda body: body["predicate"]["configuration"][0]["annotations"].update(verdict="INCOMPLETE"), {},
         ["CONTRADICTION"],
     ),
+    "PASSED without a test that its policy requires": (
+        lambda body: body["predicate"]["passedTests"].remove("smoke sm90"), {"required": ("check", "smoke sm90")},
+        ["CONTRADICTION"],
+    ),
+    "PASSED without a test that another policy requires": (
+        lambda body: None, {"required": ("smoke sm100",), "policy_sha256": "0" * 64}, ["POLICY"],
+    ),
     "PASSED without tests": (lambda body: body["predicate"].update(passedTests=[]), {}, ["NOTHING_RAN"]),
     "PASSED without lists of tests": (lambda body: body["predicate"].pop("passedTests"), {}, ["NOTHING_RAN"]),
     "PASSED without records": (
@@ -198,6 +205,14 @@ def test_an_envelope_that_is_none_is_bad_input(name: str) -> None:
 )  # fmt: skip
 def test_what_is_no_attestation_is_bad_input(raw: bytes) -> None:
     assert_bad(raw)
+
+
+def test_of_a_file_with_several_it_says_that_one_is_wanted() -> None:
+    one = json.dumps(envelope(statement()))
+    assert parse(json.loads(one)).envelope == "dsse"
+    with pytest.raises(InputError) as refused:
+        parse_attestation(f"{one}\n{one}\n".encode(), path="sha256-abc.jsonl")
+    assert refused.value.hint == "several attestations, one a line? give one of them"
 
 
 def test_a_file_that_is_too_large_is_not_read_as_json() -> None:

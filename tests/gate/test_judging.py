@@ -11,7 +11,9 @@ import pytest
 
 from tests.gate.samples import (
     AS_OF,
+    CONFIG,
     OTHER_COMMIT,
+    OTHER_CONFIG,
     OTHER_IMAGE,
     OTHER_PINS,
     POLICY,
@@ -25,6 +27,7 @@ from tests.smoke.samples import _Maker, judged_for, seen_for
 from tooling.errors import InputError
 from tooling.evidence import Record, parse_record, seal
 from tooling.findings import Finding, Severity
+from tooling.gate.candidate import Given
 from tooling.gate.values import Outcome
 from tooling.smoke.judgement import measurements
 from tooling.smoke.observations import ScenarioSeen
@@ -129,6 +132,16 @@ def drop(key: str) -> Any:
     return lambda old: {name: value for name, value in old.items() if name != key}
 
 
+def every(verdict: str, *, of: str | None = None, first: int | None = None) -> Any:
+    """That verdict for all questions, for those that had another one, or for the first ones."""
+
+    def change(old: dict[str, str]) -> dict[str, str]:
+        chosen = [key for key, value in old.items() if of in {None, value}]
+        return {**old, **dict.fromkeys(chosen[:first], verdict)}
+
+    return change
+
+
 MEASURED: dict[str, tuple[str, tuple[str | int, ...], Any, str]] = {
     "a check that saw another pin": ("check", ("sites", 0, "version"), "0.6.12", "CONTRADICTORY"),
     "a check that saw none": ("check", ("sites",), [], "CONTRADICTORY"),
@@ -174,6 +187,10 @@ MEASURED: dict[str, tuple[str, tuple[str | int, ...], Any, str]] = {
     "below the threshold": ("gsm8k qwen", ("runs", 0, "accuracy"), 0.5, "CONTRADICTORY"),
     "no accuracy": ("gsm8k qwen", ("runs", 0, "accuracy"), None, "CONTRADICTORY"),
     "a better accuracy than its verdicts": ("gsm8k qwen", ("runs", 0, "accuracy"), 0.9, "CONTRADICTORY"),
+    "an accuracy without a reply": ("gsm8k qwen", ("verdicts",), every("timeout"), "CONTRADICTORY"),
+    "more lost questions than the evaluation takes": ("gsm8k qwen", ("verdicts",), every("failed", first=4), "CONTRADICTORY"),
+    "more empty replies than the evaluation takes": (
+        "gsm8k qwen", ("verdicts",), every("empty", of="wrong"), "CONTRADICTORY"),
     "a run that crashed": ("gsm8k qwen", ("runs", 0, "reason"), "SERVER_CRASH", "CONTRADICTORY"),
     "no run": ("gsm8k qwen", ("runs",), [], "CONTRADICTORY"),
     "another release served": ("gsm8k qwen", ("server", "flashinfer_version"), "0.6.12", "CONTRADICTORY"),
@@ -200,6 +217,16 @@ def test_a_pass_that_measured_nothing_contradicts_itself(title: str) -> None:
     records = evidence()
     records[title] = replace(records[title], measurements={})
     assert words(verdict_of(records))[0] == f"CONTRADICTORY {title}"
+
+
+def test_an_evaluation_by_another_file_of_the_same_name_is_foreign() -> None:
+    records = evidence()
+    assert verdict_of(records, given=Given(configs={"qwen": CONFIG})).outcome is Outcome.PASS
+    verdict = verdict_of(records, given=Given(configs={"qwen": OTHER_CONFIG}))
+    assert words(verdict) == ["FOREIGN gsm8k qwen"]
+    assert verdict.reasons[0].detail == "the record is of another configuration: 999999999999, expected 888888888888"
+    records["gsm8k qwen"] = replace(records["gsm8k qwen"], measurements={})
+    assert "FOREIGN gsm8k qwen" in words(verdict_of(records, given=Given(configs={"qwen": CONFIG})))
 
 
 ALLOWED = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -47,9 +48,9 @@ def load_gate_inputs(args: argparse.Namespace) -> GateInputs:
         channel=channel,
         files=load_evidence(folders, leave_out=args.before),
         earlier=load_evidence(args.before, option="--before", leave_out=folders),
-        given=_given(args),
+        given=_given(args, channel),
         # Whole seconds, as every output shows them: judging again at that time gives the same bytes.
-        as_of=args.as_of or clock.now().replace(microsecond=0),
+        as_of=(args.as_of or clock.now()).replace(microsecond=0),
         table=load_table(),
     )
 
@@ -92,13 +93,19 @@ def commit(text: str) -> str:
     return text.lower()
 
 
-def _given(args: argparse.Namespace) -> Given:
-    """The tree's own pins, where there is a tree with any; the records must be of them."""
+def _given(args: argparse.Namespace, channel: Channel) -> Given:
+    """The tree's own pins and configurations, where there is a tree with any; the records must be of them."""
     settings = load_settings(args.root)
     names = (settings.versions_file,) if settings.versions_file else VERSIONS_FILES
     file = next((name for name in names if load_optional_text(args.root, name) is not None), None)
     pins, version, _ = load_pins(args.root, file)
-    return Given(pins_sha256=pins, flashinfer_version=version, commit=args.commit)
+    texts = {subject: load_optional_text(args.root, path) for subject, path in channel.gsm8k.subjects.items()}
+    return Given(
+        pins_sha256=pins,
+        flashinfer_version=version,
+        commit=args.commit,
+        configs={name: hashlib.sha256(text.text.encode()).hexdigest() for name, text in texts.items() if text},
+    )
 
 
 def read_by_gate(path: Path, folders: list[Path]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 
 from packaging.version import Version
@@ -78,7 +78,7 @@ def _status(record: Record) -> Iterator[Remark]:
 
 
 def _identity(record: Record, channel: Channel, candidate: Candidate) -> Iterator[Remark]:
-    """Same pins, same release, same commit, same image."""
+    """Same pins, same release, same commit, same configuration, same image."""
     if record.pins_sha256 is None:
         yield Remark(word="NO_PINS", detail=f"the record names no pins; {_NO_VERSIONS}")
     elif record.pins_sha256 != candidate.pins_sha256:
@@ -88,6 +88,8 @@ def _identity(record: Record, channel: Channel, candidate: Candidate) -> Iterato
     elif record.flashinfer_version != candidate.flashinfer_version:
         yield _foreign("FlashInfer", record.flashinfer_version, candidate.flashinfer_version)
     yield from _commit(record, channel, candidate)
+    if record.stage == "gsm8k":
+        yield from _configuration(record, candidate)
     if record.stage in {"smoke", "gsm8k"}:
         yield from _image(record, channel, candidate)
     elif (
@@ -115,6 +117,14 @@ def _image(record: Record, channel: Channel, candidate: Candidate) -> Iterator[R
             yield note("DERIVED_IMAGE", f"it ran in {record.image_id[:19]}, built from {candidate.tested[:19]}")
         else:
             yield _foreign("image", record.image_id[:19], candidate.tested[:19])
+
+
+def _configuration(record: Record, candidate: Candidate) -> Iterator[Remark]:
+    """A file of the same name elsewhere may ask for less: the tree's own is the one that the channel means."""
+    wanted, config = candidate.configs.get(record.subject or ""), record.measurements.get("config")
+    found = config.get("sha256") if isinstance(config, Mapping) else None
+    if wanted is not None and found != wanted:
+        yield _foreign("configuration", str(found)[:12], wanted[:12])
 
 
 def _times(record: Record, channel: Channel, as_of: datetime) -> Iterator[Remark]:
