@@ -109,6 +109,7 @@ def test_a_workflow_starts_without_permissions_and_runs_once_at_a_time(path: Pat
 
 WRITES = {
     ("bump", "bump"): {"contents", "pull-requests"},
+    ("prune", "prune"): {"packages"},
     ("release", "image"): {"packages"},
     ("release", "publish"): {"attestations", "id-token", "packages"},
 }
