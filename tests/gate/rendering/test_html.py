@@ -26,7 +26,7 @@ from tooling.gate.html_elements import code, element, link, prose
 from tooling.gate.html_page import render_html
 from tooling.gate.values import EvidenceFile, Outcome, Requirement, Verdict
 
-VOID = {"meta", "rect", "line", "circle"}
+VOID = {"meta", "rect", "line", "circle", "wbr"}
 
 
 class Page(HTMLParser):
@@ -101,6 +101,11 @@ def check_structure(page: Page) -> None:
     assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
 
 
+def tags(page: Page) -> list[str]:
+    """Without those that follow from a text: code between backticks, and where a path may break."""
+    return [tag for tag, _ in page.elements if tag not in {"code", "wbr"}]
+
+
 @pytest.mark.parametrize("name", samples.SAMPLES)
 def test_a_page_is_well_formed_and_inert(name: str) -> None:
     page = Page(render_html(samples.SAMPLES[name]()))
@@ -116,7 +121,7 @@ def test_no_text_is_more_than_text(text: str) -> None:
     check_structure(page)
     assert clean(text)[:2_900] in page.text
     plain = Page(render_html(poisoned("plain")))
-    assert [tag for tag, _ in page.elements if tag != "code"] == [tag for tag, _ in plain.elements if tag != "code"]
+    assert tags(page) == tags(plain)
 
 
 @given(st.text(st.characters(exclude_categories=()), max_size=60))
