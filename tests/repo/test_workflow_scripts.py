@@ -32,6 +32,7 @@ case "$*" in
     *"--markdown verdict/gate.md"*) echo "the verdict" > verdict/gate.md ;;
     *"--markdown gate.md"*) echo "the verdict" > gate.md ;;
 esac
+[ "$(basename "$0") $1" != "gh pr" ] || exit "${PR_CODE:-0}"
 code=NOX_CODE_${2//-/_}
 [ "$(basename "$0")" != nox ] || exit "${!code:-0}"
 """
@@ -193,6 +194,16 @@ def test_a_pull_request_s_text_is_never_longer_than_github_takes(bash: Any, tmp_
     pushed, opened = ran.asked
     assert pushed.startswith("git push https://x-access-token:t0ken@github.com/o/n.git HEAD:refs/heads/bump/")
     assert opened.endswith("--body-file body.md")
+
+
+def test_a_pull_request_that_github_refuses_leaves_no_branch_in_the_way_of_the_next(bash: Any, tmp_path: Path) -> None:
+    write(tmp_path / "work", "gate.md", "x\n")
+    ran = bash(script("bump", "bump", "gh pr create"), PR_CODE="1", **BUMP)
+    assert ran.code == 3
+    assert (
+        ran.asked[-1]
+        == "git push https://x-access-token:t0ken@github.com/o/n.git --delete refs/heads/bump/flashinfer-0.7.4"
+    )
 
 
 @pytest.mark.parametrize(("label", "words"), [("true", " --allow-downgrade"), ("false", "")])
