@@ -51,6 +51,8 @@ FIELDS: dict[str, tuple[dict[str, Any], str]] = {
     "no release": ({"flashinfer_version": None}, "NO_PINS"),
     "a release that is no version": ({"flashinfer_version": "newest"}, "MALFORMED"),
     "no commit": ({"commit": None}, "NO_COMMIT"),
+    "a branch for a commit": ({"commit": "release-candidate"}, "MALFORMED"),
+    "an empty commit": ({"commit": ""}, "MALFORMED"),
     "a dirty tree": ({"dirty": True}, "DIRTY"),
     "nobody knows whether it is dirty": ({"dirty": None}, "DIRTY"),
     "ends before it starts": ({"ended": AS_OF - timedelta(hours=6)}, "BAD_TIME"),
@@ -217,6 +219,27 @@ def test_a_pass_that_measured_nothing_contradicts_itself(title: str) -> None:
     records = evidence()
     records[title] = replace(records[title], measurements={})
     assert words(verdict_of(records))[0] == f"CONTRADICTORY {title}"
+
+
+def test_of_a_stage_that_did_not_run_nothing_else_is_said() -> None:
+    records = evidence()
+    records["smoke sm90"] = replace(
+        records["smoke sm90"],
+        status="not-run",
+        reason="NO_GPU",
+        image_id=None,
+        commit=None,
+        dirty=None,
+        measurements={},
+    )
+    assert words(verdict_of(records)) == ["NOT_RUN smoke sm90"]
+
+
+@pytest.mark.parametrize("commit", ["", "main", "release-candidate", "c" * 65])
+def test_records_that_agree_on_what_is_no_commit_do_not_count(commit: str) -> None:
+    verdict = verdict_of({title: replace(record, commit=commit) for title, record in evidence().items()})
+    assert verdict.outcome is Outcome.INCOMPLETE
+    assert {f"MALFORMED {title}" for title in TITLES} <= set(words(verdict))
 
 
 def test_an_evaluation_by_another_file_of_the_same_name_is_foreign() -> None:

@@ -126,6 +126,7 @@ NOT_RUN: dict[str, str] = {
     "ci/engine.sh base TAG": "makes a base image; tests with the marker docker do it",
     "python3 -m venv .venv": "makes an environment; .ci/run does the same before it starts nox",
     "pip install nox": "installs from the index; .ci/run does the same",
+    "pip install git+https://github.com/OWNER/NAME@COMMIT": "installs from a repository that is not named yet",
     "pip install -e .": "installs from the index; nox does the same for every session",
     "pip config debug": "shows the machine's own settings",
     "pip config set global.cert /path/to/ca.pem": "would change the machine's own settings",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -84,13 +83,6 @@ def moment(text: str) -> datetime:
     except (ValueError, OverflowError):
         pass
     raise argparse.ArgumentTypeError(f"found {text!r}, expected a time with its zone, as 2026-06-01T12:00:00Z")
-
-
-def commit(text: str) -> str:
-    """An argument's commit, whole or cut to at least seven digits."""
-    if not re.fullmatch(r"[0-9a-fA-F]{7,64}", text):
-        raise argparse.ArgumentTypeError(f"found {text!r}, expected 7 to 64 hexadecimal digits")
-    return text.lower()
 
 
 def _given(args: argparse.Namespace, channel: Channel) -> Given:

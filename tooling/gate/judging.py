@@ -21,12 +21,14 @@ from tooling.gate.smoke_rules import check_smoke_record
 CLOCK_SKEW = timedelta(minutes=5)
 """How far two machines' clocks may differ before a record counts as from the future."""
 
-_NO_VERSIONS = "its tree has no versions file, which release.toml names ([pins] versions_file)"
+_NO_VERSIONS = "make a versions file, name it in release.toml ([pins] versions_file), and run it again"
 
 _OTHERS = {"FOREIGN", "NO_PINS", "STALE"}
 """What such a record measured is not of this release."""
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_COMMIT = re.compile(r"[0-9a-fA-F]{7,64}")
+"""Whole, or cut short; a branch or an empty text is shared by trees that have nothing to do with each other."""
 _IMAGE_ID = re.compile(r"sha256:[0-9a-f]{64}")
 _WORD = re.compile(r"[A-Z][A-Z0-9_]*")
 
@@ -52,6 +54,7 @@ def _form(record: Record) -> Iterator[Remark]:
         ("pins_sha256", record.pins_sha256, _SHA256),
         ("image_id", record.image_id, _IMAGE_ID),
         ("manifest_digest", record.manifest_digest, _IMAGE_ID),
+        ("commit", record.commit, _COMMIT),
         ("reason", record.reason, _WORD),
     ):
         if value is not None and not pattern.fullmatch(value):
@@ -80,11 +83,11 @@ def _status(record: Record) -> Iterator[Remark]:
 def _identity(record: Record, channel: Channel, candidate: Candidate) -> Iterator[Remark]:
     """Same pins, same release, same commit, same configuration, same image."""
     if record.pins_sha256 is None:
-        yield Remark(word="NO_PINS", detail=f"the record names no pins; {_NO_VERSIONS}")
+        yield Remark(word="NO_PINS", detail=f"the record names no pins: {_NO_VERSIONS}")
     elif record.pins_sha256 != candidate.pins_sha256:
         yield _foreign("pins", record.pins_sha256[:12], (candidate.pins_sha256 or "none")[:12])
     if record.flashinfer_version is None or candidate.flashinfer_version is None:
-        yield Remark(word="NO_PINS", detail=f"the record names no FlashInfer release; {_NO_VERSIONS}")
+        yield Remark(word="NO_PINS", detail=f"the record names no FlashInfer release: {_NO_VERSIONS}")
     elif record.flashinfer_version != candidate.flashinfer_version:
         yield _foreign("FlashInfer", record.flashinfer_version, candidate.flashinfer_version)
     yield from _commit(record, channel, candidate)
