@@ -102,6 +102,9 @@ DIFFERENT: dict[str, tuple[Change, dict[str, Any], list[str]]] = {
         lambda body: body["predicate"]["configuration"][0]["annotations"].update(verdict="INCOMPLETE"), {},
         ["CONTRADICTION"],
     ),
+    "PASSED over a record that failed": (
+        lambda body: body["predicate"]["configuration"][-1]["annotations"].update(status="fail"), {}, ["CONTRADICTION"],
+    ),
     "PASSED without a test that its policy requires": (
         lambda body: body["predicate"]["passedTests"].remove("smoke sm90"), {"required": ("check", "smoke sm90")},
         ["CONTRADICTION"],

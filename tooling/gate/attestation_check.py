@@ -119,6 +119,10 @@ def _check_result(result: TestResult, *, strict: bool) -> Iterator[Finding]:
             f"it says {result.result} with {len(result.passed) + len(result.warned)} tests and "
             f"{len(result.records)} records: where nothing ran, nothing passed.",
         )
+    for item in result.records:
+        status = item.annotations.get("status")
+        if item.annotations.get("use") == "required" and status != "pass":
+            yield _finding("CONTRADICTION", f"it says {result.result} and took {item.name}, which says {status!r}.")
     if result.result == "WARNED":
         yield _finding("WARNED", f"it passed with something to see: {', '.join(result.warned) or 'not said what'}.",
                        severity=Severity.ERROR if strict else Severity.WARNING)  # fmt: skip
