@@ -214,6 +214,16 @@ def test_a_failure_after_a_pass_fails(title: str) -> None:
     assert (verdict.outcome, f"BROKEN {title}" in words(verdict)) == (FAIL, True)
 
 
+@pytest.mark.parametrize("title", TITLES)
+@pytest.mark.parametrize("hours", [-3, 3], ids=["older", "newer"])
+def test_no_pass_hides_one_that_contradicts_itself(title: str, hours: int) -> None:
+    records = evidence()
+    moment = records[title].ended + timedelta(hours=hours)
+    other = replace(records[title], reason="BROKEN", started=moment, ended=moment)
+    verdict = verdict_of([*records.values(), other])
+    assert (verdict.outcome, words(verdict)) == (INCOMPLETE, [f"CONTRADICTORY {title}"])
+
+
 def test_a_failing_record_of_other_pins_is_incomplete_and_named() -> None:
     old = failing(
         make_record("smoke", "sm90"), pins_sha256=OTHER_PINS, ended=AS_OF - timedelta(90), started=AS_OF - timedelta(90)

@@ -290,6 +290,14 @@ def test_the_same_verdict_gives_the_same_bytes_in_every_process() -> None:
     assert len(digests) == 1
 
 
+def test_the_page_names_the_image_as_its_registry_does_once_it_was_pushed() -> None:
+    verdict = samples.passing()
+    assert "manifest releasesha256:" + "c0de" * 16 in Page(render_html(verdict)).text
+    unpushed = [file for file in verdict.files if file.record and file.record.stage != "image"]
+    without = replace(verdict, files=tuple(unpushed), requirements=verdict.requirements[2:])
+    assert "manifest release" not in Page(render_html(without)).text
+
+
 def test_severities_are_told_in_words() -> None:
     text = Page(render_html(samples.failing())).text
     assert text.index(f"{Severity.ERROR} tooling/warmup/planning.py:88") < text.index(f"{Severity.WARNING}one-rank")
