@@ -224,6 +224,17 @@ def test_no_pass_hides_one_that_contradicts_itself(title: str, hours: int) -> No
     assert (verdict.outcome, words(verdict)) == (INCOMPLETE, [f"CONTRADICTORY {title}"])
 
 
+@pytest.mark.parametrize(
+    "newer", [{"pins_sha256": OTHER_PINS}, {"status": "not-run", "reason": "NO_GPU"}], ids=["foreign", "not run"]
+)
+def test_where_no_record_counts_the_one_that_comes_nearest_is_told(newer: dict[str, object]) -> None:
+    records = evidence()
+    ours = replace(records["smoke sm90"], dirty=True)
+    other = replace(records["smoke sm90"], started=AS_OF, ended=AS_OF, **newer)
+    verdict = verdict_of({**records, "smoke sm90": ours, "other": other})
+    assert (verdict.outcome, words(verdict)) == (INCOMPLETE, ["DIRTY smoke sm90"])
+
+
 def test_a_failing_record_of_other_pins_is_incomplete_and_named() -> None:
     old = failing(
         make_record("smoke", "sm90"), pins_sha256=OTHER_PINS, ended=AS_OF - timedelta(90), started=AS_OF - timedelta(90)
