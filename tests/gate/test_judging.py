@@ -244,6 +244,17 @@ def test_records_that_agree_on_what_is_no_commit_do_not_count(commit: str) -> No
     assert {f"MALFORMED {title}" for title in TITLES} <= set(words(verdict))
 
 
+@pytest.mark.parametrize(("verified", "expected"), [(False, ["CONTRADICTORY image release"]), (True, [])])
+def test_only_an_image_that_was_not_built_here_has_nothing_to_tell_of_its_build(
+    expected: list[str], *, verified: bool
+) -> None:
+    records = evidence()
+    told = {key: value for key, value in records["image release"].measurements.items() if key != "overrides"}
+    told |= {"verified": "engine:1"} if verified else {}
+    records["image release"] = replace(records["image release"], measurements=told)
+    assert words(verdict_of(records)) == expected
+
+
 def test_an_evaluation_by_another_file_of_the_same_name_is_foreign() -> None:
     records = evidence()
     assert verdict_of(records, given=Given(configs={"qwen": CONFIG})).outcome is Outcome.PASS

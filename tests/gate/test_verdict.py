@@ -79,6 +79,7 @@ def test_without_an_image_the_stages_after_it_say_what_they_wait_for() -> None:
     assert words(verdict) == ["BROKEN image release", "MISSING smoke sm90", "MISSING gsm8k qwen"]
     assert verdict.reasons[0].detail == "docker/Dockerfile:3: it broke"
     assert verdict.reasons[1].detail == "there is no record; image release comes first, and it is FAIL"
+    assert verdict.reasons[1].command == "nox -s smoke -- --image TAG"
 
 
 def test_the_first_stage_that_failed_stands_on_top() -> None:
@@ -141,6 +142,12 @@ def test_a_failure_on_an_architecture_that_is_not_asked_for_fails_as_well() -> N
     assert (verdict.outcome, words(verdict)) == (FAIL, ["BROKEN smoke sm100"])
 
 
+def test_a_pass_that_contradicts_itself_stands_against_the_release_though_nothing_asks_for_it() -> None:
+    records = evidence()
+    verdict = verdict_of([*records.values(), replace(on_sm100(records["smoke sm90"]), reason="BROKEN")])
+    assert (verdict.outcome, words(verdict)) == (INCOMPLETE, ["CONTRADICTORY smoke sm100"])
+
+
 def test_a_failing_record_that_only_informs_is_shown_and_does_not_count() -> None:
     records = [*evidence().values(), failing(make_record("image", "nightly")), failing(make_record("bump"))]
     verdict = verdict_of(records)
@@ -187,6 +194,14 @@ def test_a_stage_that_ran_in_an_image_built_from_ours_counts() -> None:
     assert "DERIVED_IMAGE" in [reason.word for reason in verdict.reasons]
     stranger = replace(theirs, measurements={**theirs.measurements, "layers": [LAYERS[0], "sha256:" + "e" * 64]})
     assert verdict_of([*in_theirs.values(), stranger]).outcome is INCOMPLETE
+
+
+def test_no_image_is_built_from_one_whose_layers_nobody_knows() -> None:
+    records = evidence()
+    records["image release"] = measured(records["image release"], "layers", to=[])
+    theirs = make_record("image", "engine", image_id=OTHER_IMAGE)
+    records["smoke sm90"] = replace(records["smoke sm90"], image_id=OTHER_IMAGE)
+    assert "FOREIGN smoke sm90" in words(verdict_of([*records.values(), theirs]))
 
 
 def test_a_rebuilt_image_with_one_more_layer_is_not_taken_for_one_built_from_ours() -> None:
@@ -398,6 +413,13 @@ def test_two_commits_that_begin_alike_are_two() -> None:
     assert words(verdict_of(records, given=Given(commit=short))) == ["FOREIGN check"]
     records["image release"] = replace(records["image release"], commit=short)
     assert words(verdict_of(records)) == ["FOREIGN smoke sm90", "FOREIGN gsm8k qwen"]
+
+
+def test_a_failing_record_does_not_say_which_commit_the_others_must_be_of() -> None:
+    records = evidence()
+    records["image release"] = failing(records["image release"], commit=OTHER_COMMIT)
+    verdict = verdict_of(records)
+    assert (verdict.commit, "FOREIGN check" in words(verdict)) == (COMMIT, False)
 
 
 def test_the_commit_is_shown_whole_where_a_record_knows_it() -> None:

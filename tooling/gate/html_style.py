@@ -114,6 +114,7 @@ dd { margin: 0; }
 .key { display: inline-block; width: 1rem; height: .8rem; margin-right: .45rem; border-radius: 2px;
   vertical-align: -.05rem; }
 .key.cold { background: var(--cold); } .key.warm { background: var(--warm); }
+.key.compiling { background: linear-gradient(90deg, var(--cold) 50%, var(--warm) 50%); opacity: .45; }
 .key.before { width: 3px; height: 1.05rem; vertical-align: -.2rem; background: var(--before); }
 .chart { display: block; overflow: hidden; margin: .5rem 0; }
 .chart text { fill: var(--ink); font-size: 12px; font-variant-numeric: tabular-nums; paint-order: stroke;
@@ -124,6 +125,7 @@ dd { margin: 0; }
 .chart .grid { stroke: var(--line); stroke-dasharray: 2 4; }
 .chart .axis { stroke: var(--quiet); }
 .chart .cold { fill: var(--cold); } .chart .warm { fill: var(--warm); } .chart .other { fill: var(--quiet); }
+.chart .compiling { fill: var(--card); opacity: .55; }
 .chart .lost { fill: var(--fail); } .chart .gained { fill: var(--pass); }
 .chart .before { stroke: var(--before); stroke-width: 3; }
 .chart .interval { stroke: var(--ink); stroke-width: 3; stroke-linecap: round; opacity: .55; }
