@@ -1,4 +1,4 @@
-"""What smoke records measured, as values to show: gating, and what start-up times and accuracy read alike.
+"""How records are read for what they measured, and the gating that smoke records saw, as values to show.
 
 A record is sealed, not checked field by field: whatever a stage wrote in `measurements`, reading it here never raises.
 """
