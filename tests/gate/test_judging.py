@@ -308,6 +308,11 @@ def test_a_known_fault_that_shows_must_be_allowed_and_in_time() -> None:
     assert words(verdict_of(evidence(), make_channel("2026-12-31", "2026-05-31"))) == ["ALLOWANCE_EXPIRED smoke sm90"]
 
 
+def test_what_may_stay_uncovered_is_named_by_whole_words() -> None:
+    channel = make_channel('"flashinfer-jit-cache"', '"flashinfer-jit"')
+    assert words(verdict_of(evidence(), channel)) == ["NOT_COVERED smoke sm90"]
+
+
 def test_an_allowance_ends_with_its_day_in_utc() -> None:
     records = evidence()
     channel = make_channel("2026-12-31", "2026-06-01")

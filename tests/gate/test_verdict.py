@@ -130,6 +130,13 @@ def test_two_architectures_that_pass_are_enough() -> None:
     assert verdict_of([*records.values(), on_sm100(records["smoke sm90"])], TWO_ARCHITECTURES).outcome is PASS
 
 
+def test_a_run_on_one_architecture_is_none_on_another_whatever_its_name_says() -> None:
+    records = evidence()
+    records["smoke sm90"] = replace(on_sm100(records["smoke sm90"]), subject="sm90")
+    verdict = verdict_of(records)
+    assert (verdict.outcome, words(verdict)) == (INCOMPLETE, ["CONTRADICTORY smoke sm90"])
+
+
 def test_a_failure_on_one_architecture_fails() -> None:
     records = evidence()
     verdict = verdict_of([*records.values(), failing(on_sm100(records["smoke sm90"]))], TWO_ARCHITECTURES)
