@@ -14,6 +14,8 @@ from tooling.errors import ExitCode
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 WORD = re.compile(r"[A-Z][A-Z0-9]+(_[A-Z0-9]+)*")
+FIRST = {"note", "failure", "_finding"}
+"""Functions of the gate that take the word first."""
 RAISED = {"InputError": 2, "BundleError": 2, "SettingsError": 2, "EdgeError": 3, "WarmupError": 3}
 
 
@@ -32,6 +34,9 @@ def said() -> dict[str, str]:
     found: dict[str, str] = {}
     for path, module in modules():
         for node in ast.walk(module):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in FIRST and node.args:
+                found |= {word: f"{path.relative_to(ROOT)}:{node.lineno}" for word in words(node.args[0])}
+                continue
             if isinstance(node, ast.keyword):
                 names = {node.arg}
             elif isinstance(node, ast.Assign):
@@ -77,6 +82,18 @@ def test_every_reason_of_the_code_stands_in_a_document() -> None:
     found = said()
     assert len(found) > 200
     assert {word: place for word, place in found.items() if word not in documented} == {}
+
+
+def test_every_word_of_the_gate_stands_where_the_gate_is_explained() -> None:
+    pages = [(ROOT / f"docs/{name}.md").read_text() for name in ("gate", "attestation")]
+    pages.append((ROOT / "docs/reasons.md").read_text().partition("## `gate`")[2])
+    explained = set(re.findall(r"`([A-Z0-9_]+)`", "\n".join(pages)))
+    elsewhere = {"BAD_ARGUMENTS", "BAD_SETTINGS", "NO_TARGET"}  # of any command, and of `matrix`
+    gate = {
+        word for word, place in said().items() if place.startswith(("tooling/gate/", "tooling/edges/evidence_files"))
+    }
+    assert len(gate) > 40
+    assert gate - explained - elsewhere == set()
 
 
 def test_every_reason_of_a_table_is_one_of_the_code() -> None:
