@@ -265,6 +265,28 @@ def test_an_evaluation_by_another_file_of_the_same_name_is_foreign() -> None:
     assert "FOREIGN gsm8k qwen" in words(verdict_of(records, given=Given(configs={"qwen": CONFIG})))
 
 
+def evaluated(*, correct: int = 150, failed: int = 0, empty: int = 0) -> Record:
+    """An evaluation of 200 questions whose accuracy is what its verdicts give."""
+    ends = ["correct"] * correct + ["failed"] * failed + ["empty"] * empty
+    ends += ["wrong"] * (200 - len(ends))
+    record = measured(evidence()["gsm8k qwen"], "verdicts", to={f"{at:04}": end for at, end in enumerate(ends)})
+    return measured(record, "runs", 0, "accuracy", to=correct / (200 - failed))
+
+
+@pytest.mark.parametrize(
+    ("record", "holds"),
+    [
+        (evaluated(correct=134), True), (evaluated(correct=133), False),  # 0.70 less 0.03
+        (evaluated(failed=2), True), (evaluated(failed=3), False),  # 1 %
+        (evaluated(empty=10), True), (evaluated(empty=11), False),  # 5 %
+    ],
+    ids=["at the floor", "below it", "few lost", "too many", "few empty", "too many empty"],
+)  # fmt: skip
+def test_an_evaluation_is_judged_again_by_its_own_limits(record: Record, *, holds: bool) -> None:
+    verdict = verdict_of({**evidence(), "gsm8k qwen": record})
+    assert words(verdict) == ([] if holds else ["CONTRADICTORY gsm8k qwen"])
+
+
 ALLOWED = {
     "dirty": ({"dirty": True}, None),
     "no-commit": ({"commit": None, "dirty": None}, None),
