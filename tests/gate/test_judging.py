@@ -216,6 +216,13 @@ def test_each_measurement_that_does_not_fit_a_pass_is_seen(
     assert f"{word} {title}" in words(verdict)
 
 
+def test_an_evaluation_that_gained_against_the_baseline_passes() -> None:
+    better = measured(
+        evidence()["gsm8k qwen"], "baseline", to=lambda old: {**old, "lost": 0, "gained": 40, "p_value": 1e-9}
+    )
+    assert words(verdict_of({**evidence(), "gsm8k qwen": better})) == []
+
+
 @pytest.mark.parametrize("title", TITLES)
 def test_a_pass_that_measured_nothing_contradicts_itself(title: str) -> None:
     records = evidence()
