@@ -16,7 +16,7 @@ from tooling import __version__
 from tooling.commands.argument_types import folder
 from tooling.commands.report import Report, render_json
 from tooling.commands.terminal import Terminal, make_terminal
-from tooling.errors import ExitCode, InputError, ToolingError
+from tooling.errors import EdgeError, ExitCode, InputError, ToolingError
 from tooling.findings import render_annotation
 
 INTERRUPTED = 130
@@ -75,11 +75,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         terminal.say("interrupted")
         return INTERRUPTED
     except Exception as bug:  # noqa: BLE001  # the one place where our own crash becomes exit code 1
-        import traceback  # noqa: PLC0415  # only a crash needs it
-
-        traceback.print_exc()
-        crash = ToolingError(f"this is a bug in the tool: {type(bug).__name__}: {bug}", reason="CRASH")
-        report = Report(command=name, status="error", exit_code=ExitCode.CRASH, error=crash)
+        absent = _missing_package(bug)
+        report = _error_report(name, absent) if absent else _crash_report(name, bug)
     try:
         _finish(report, terminal, as_json=as_json)
     except ToolingError as error:
@@ -125,6 +122,26 @@ def _error_report(name: str, error: ToolingError) -> Report:
     if shaped is not None:
         return shaped(error)
     return Report(command=name, status="error", exit_code=error.exit_code, error=error)
+
+
+def _missing_package(bug: Exception) -> EdgeError | None:
+    """What to say where a package is not installed: a checkout runs as it is, and then has only what Python has."""
+    package = (bug.name or "").partition(".")[0] if isinstance(bug, ModuleNotFoundError) else ""
+    if package in {"", "tooling"}:
+        return None
+    return EdgeError(
+        f"{sys.executable} has no package `{package}`, which this command needs",
+        hint=f"`pip install -e {Path(__file__).parents[1]}` into it, or run the command with nox",
+        reason="NO_PACKAGE",
+    )
+
+
+def _crash_report(name: str, bug: Exception) -> Report:
+    import traceback  # noqa: PLC0415  # only a crash needs it
+
+    traceback.print_exception(bug)
+    crash = ToolingError(f"this is a bug in the tool: {type(bug).__name__}: {bug}", reason="CRASH")
+    return Report(command=name, status="error", exit_code=ExitCode.CRASH, error=crash)
 
 
 def _split(words: list[str]) -> tuple[str, list[str]]:

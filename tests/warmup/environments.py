@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
 import subprocess
@@ -55,6 +56,21 @@ def release_folder(release: str) -> Path:
     return folder
 
 
+def vllm_folder() -> Path:
+    """A folder for PYTHONPATH with one release of vLLM and what its CPU runner imports, each at the version written down.
+
+    Installed without asking for dependencies: those for a GPU are many gigabytes, and nothing here runs on one.
+    """
+    python = base_python()
+    wanted = Path(__file__).with_name("vllm-requirements.txt")
+    name = f"vllm-{hashlib.sha256(wanted.read_bytes()).hexdigest()[:12]}"
+    with _alone(name):
+        if not (KEPT / f"{name}.done").exists():
+            _install(python, "--no-deps", "--target", str(KEPT / name), "--requirement", str(wanted))
+            (KEPT / f"{name}.done").touch()
+    return KEPT / name
+
+
 def table_of(release: str) -> Path:
     """A table with one row: what the release's own source says, without the operations."""
     path = KEPT / f"row-{release}.json"
@@ -101,10 +117,12 @@ class Ran:
 
 @dataclass
 class Release:
-    """One release's process that forks ranks; ended by `close`."""
+    """One release's process that forks ranks; ended by `close`. `script` is what runs in them, with `path` to import from."""
 
     version: str
     home: Path
+    script: str = "worker.py"
+    path: tuple[Path, ...] = ()
     table: Path = field(init=False)
     process: subprocess.Popen[str] = field(init=False)
     number: int = 0
@@ -115,12 +133,12 @@ class Release:
         environment = {
             "PATH": os.environ["PATH"],
             "HOME": str(self.home),
-            "PYTHONPATH": f"{release_folder(self.version)}:{ROOT}",
+            "PYTHONPATH": os.pathsep.join(map(str, (*self.path, release_folder(self.version), ROOT))),
             "FLASHINFER_WORKSPACE_BASE": str(self.home),
             "OMP_NUM_THREADS": "1",
         }
         self.process = subprocess.Popen(
-            [str(base_python()), str(ROOT / "tests" / "warmup" / "worker.py")],
+            [str(base_python()), str(ROOT / "tests" / "warmup" / self.script)],
             env=environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -15,6 +15,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from importlib import import_module
 from pathlib import Path
@@ -56,26 +57,30 @@ def replace_timing(noise: int) -> None:
         torch.cuda.is_current_stream_capturing = lambda: False
 
 
-def serve() -> None:
+Work = Callable[[dict[str, Any]], dict[str, Any]]
+"""What a rank does with its spec; the answer is its result."""
+
+
+def serve(work: Work, imported_once: Sequence[str] = IMPORTED_ONCE) -> None:
     """Answers orders until stdin ends."""
     torch.set_num_threads(1)
-    for name in IMPORTED_ONCE:
+    for name in imported_once:
         import_module(name)
     gc.freeze()  # what is there already needs no look by any fork
     for line in sys.stdin:
         order = json.loads(line)
-        children = {fork(path): path for path in order["specs"]}
+        children = {fork(path, work): path for path in order["specs"]}
         print(json.dumps(reap(children, order["limit_s"], order["mercy_s"])), flush=True)
 
 
-def fork(path: str) -> int:
+def fork(path: str, work: Work) -> int:
     pid = os.fork()
     if pid == 0:
         log = os.open(f"{path}.log", os.O_WRONLY | os.O_CREAT)
         os.dup2(log, 1)
         os.dup2(log, 2)
         try:
-            rank(path)
+            rank(path, work)
         except BaseException:  # noqa: BLE001  # a fork must not go on as its parent
             import traceback
 
@@ -105,7 +110,7 @@ def reap(children: dict[int, str], limit_s: float, mercy_s: float | None) -> dic
     return statuses
 
 
-def rank(path: str) -> None:
+def rank(path: str, work: Work) -> None:
     """One rank from beginning to end."""
     spec = json.loads(Path(path).read_text())
     os.environ.update(spec.get("environment", {}))
@@ -118,7 +123,7 @@ def rank(path: str) -> None:
         )
     replace_timing(spec["rank"] * spec.get("noise", 1) + spec.get("shift", 0))
     try:
-        result: dict[str, Any] = {"record": warm_up(spec)}
+        result: dict[str, Any] = {"record": work(spec)}
     except Exception as error:  # noqa: BLE001  # what a rank ends with is its result
         result = {"error": type(error).__name__, "message": str(error), "reason": getattr(error, "reason", "")}
     Path(spec["result"]).write_text(json.dumps(result))
@@ -236,4 +241,4 @@ def what_is_held() -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    serve()
+    serve(warm_up)
