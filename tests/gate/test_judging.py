@@ -185,6 +185,8 @@ MEASURED: dict[str, tuple[str, tuple[str | int, ...], Any, str]] = {
         "gsm8k qwen", ("baseline",), lambda old: {**old, "lost": 40, "p_value": 0.001}, "CONTRADICTORY"),
     "a baseline of which no question was asked": ("gsm8k qwen", ("baseline", "paired"), 0, "CONTRADICTORY"),
     "a baseline with more questions than were asked": ("gsm8k qwen", ("baseline", "paired"), 10**9, "CONTRADICTORY"),
+    "a baseline with more flips than questions": (
+        "gsm8k qwen", ("baseline",), lambda old: {**old, "lost": 100, "gained": 101}, "CONTRADICTORY"),
     "a baseline that was lost against with another p": (
         "gsm8k qwen", ("baseline",), lambda old: {**old, "lost": 40, "p_value": 1.0}, "CONTRADICTORY"),
     "counts of a comparison that are none": ("gsm8k qwen", ("baseline", "lost"), "3", "CONTRADICTORY"),
