@@ -98,6 +98,19 @@ def test_missing_prints_the_commands_and_where_to_run_them(tmp_path: Path, capsy
     )
 
 
+def test_a_missing_evaluation_is_compared_with_the_record_of_the_release_before(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = prepare(tmp_path)
+    (root / "evidence/gsm8k-qwen.json").unlink()
+    before = replace(evidence()["gsm8k qwen"], flashinfer_version="0.6.12")
+    write_record(tmp_path / "last one", before)
+    assert gate(root, "--missing") == 5
+    assert "--baseline RECORD" in capsys.readouterr().out
+    assert gate(root, "--missing", "--before", str(tmp_path / "last one")) == 5
+    assert f"--baseline '{tmp_path}/last one/gsm8k-qwen.json'" in capsys.readouterr().out
+
+
 def test_the_json_is_one_object_and_the_text_goes_to_stderr(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert gate(prepare(tmp_path), "--json") == 0
     streams = capsys.readouterr()
@@ -372,6 +385,14 @@ def test_an_earlier_release_inside_of_the_folder_is_compared_with_and_not_judged
 
 
 HOSTILE = "<img src=x onerror=alert(1)> ]]>&amp;| `x` \n::error::owned\n\u202e\x1b[31m"
+
+
+def test_a_release_is_not_compared_with_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = prepare(tmp_path)
+    (tmp_path / "link").symlink_to(root / "evidence")
+    for folder in ("evidence", "link"):
+        assert gate(root, "--before", str(tmp_path / folder)) == 2
+        assert "is where the records to judge lie" in capsys.readouterr().err
 
 
 def test_hostile_text_stays_text_through_the_whole_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -43,6 +43,7 @@ def load_gate_inputs(args: argparse.Namespace) -> GateInputs:
     """
     channel = load_channel(args)
     folders = evidence_folders(args)
+    _check_before(args.before, folders)
     return GateInputs(
         channel=channel,
         files=load_evidence(folders, leave_out=args.before),
@@ -83,6 +84,18 @@ def moment(text: str) -> datetime:
     except (ValueError, OverflowError):
         pass
     raise argparse.ArgumentTypeError(f"found {text!r}, expected a time with its zone, as 2026-06-01T12:00:00Z")
+
+
+def _check_before(before: list[Path], folders: list[Path]) -> None:
+    """A release that is compared with itself never got worse."""
+    ours = {folder.resolve() for folder in folders}
+    for folder in before:
+        if folder.resolve() in ours:
+            raise InputError(
+                f"--before {folder}: is where the records to judge lie",
+                hint="name a folder of the release before",
+                reason="BAD_ARGUMENTS",
+            )
 
 
 def _given(args: argparse.Namespace, channel: Channel) -> Given:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 from tooling.gate.policy import Channel
@@ -10,11 +11,12 @@ from tooling.gate.values import Outcome
 
 
 def command_for(
-    stage: str, subject: str | None, channel: Channel, *, version: str | None, image: str | None
+    stage: str, subject: str | None, channel: Channel, *, version: str | None, image: str | None, baseline: str | None
 ) -> tuple[str, str]:
     """The command and the machine for a stage's record; ("", "") for a stage that this program does not have.
 
-    `image` is what smoke and gsm8k are to run in, None where the channel asks for no image.
+    `image` is what smoke and gsm8k are to run in, None where the channel asks for no image; `baseline` is the path of
+    the record that an evaluation is to be compared with, None where nobody gave one.
     """
     inside = "" if image is None else f" --image {image}"
     match stage:
@@ -30,9 +32,9 @@ def command_for(
             return f"nox -s smoke{' --' if inside else ''}{inside}", gpu + (" and the image" if inside else "")
         case "gsm8k":
             config = channel.gsm8k.subjects.get(subject or "", f"configs/gsm8k/{subject or 'CONFIG'}.yaml")
-            baseline = " --baseline RECORD" if channel.gsm8k.baseline else ""
+            compared = f" --baseline {shlex.quote(baseline or 'RECORD')}" if channel.gsm8k.baseline else ""
             where = "a machine with a GPU" + (", the model and the image" if inside else " and the model")
-            return f"nox -s gsm8k -- {config}{inside}{baseline}", where
+            return f"nox -s gsm8k -- {config}{inside}{compared}", where
         case _:
             return "", ""
 

@@ -34,7 +34,7 @@ def judge(
     files, earlier = _in_order(files), _in_order(earlier)
     candidate = find_candidate(_records(files), channel, given or Given())
     release, pins = candidate.flashinfer_version, candidate.pins_sha256
-    bench = _Bench(channel=channel, candidate=candidate, as_of=as_of, row=find_row(table, release))
+    bench = _Bench(channel=channel, candidate=candidate, as_of=as_of, row=find_row(table, release), earlier=earlier)
     requirements, reasons = bench.weigh(files)
     return Verdict(
         outcome=worst([reason.outcome for reason in reasons]),
@@ -62,6 +62,7 @@ class _Bench:
     candidate: Candidate
     as_of: datetime
     row: Row | None
+    earlier: Sequence[EvidenceFile]
 
     def weigh(self, files: Sequence[EvidenceFile]) -> tuple[tuple[Requirement, ...], tuple[Reason, ...]]:
         """Every requirement, and every reason in order of weight."""
@@ -129,10 +130,16 @@ class _Bench:
         is_to_be_built = tested is not None and tested.outcome is not Outcome.PASS
         return (None if is_to_be_built else candidate.tested) or candidate.tag or "TAG"
 
+    def _baseline(self, subject: str | None) -> str | None:
+        """The newest passing record of that evaluation of the release before."""
+        told = [(file.record, file.path) for file in self.earlier if file.record and file.record.status == "pass"]
+        found = [(one.ended, path) for one, path in told if (one.stage, one.subject) == ("gsm8k", subject)]
+        return max(found)[1] if found else None
+
     def _reason(self, stage: str | None, subject: str | None, found: Sequence[Requirement]) -> MakeReason:
         command, machine = command_for(
             stage or "", subject, self.channel,
-            version=self.candidate.flashinfer_version, image=self._image(found),
+            version=self.candidate.flashinfer_version, image=self._image(found), baseline=self._baseline(subject),
         )  # fmt: skip
 
         def make(remark: Remark, file: EvidenceFile | None) -> Reason:
