@@ -250,6 +250,13 @@ def test_the_records_at_hand_must_be_those_that_are_listed(name: str) -> None:
     assert has_errors(found) == bool(expected)
 
 
+def test_a_record_that_the_gate_read_and_did_not_take_is_asked_for_too() -> None:
+    read = evidence("image", "nightly", digit="7")
+    body = parse(statement(files=(*FILES, read)))
+    assert check_records(body, (*FILES, read)) == []
+    assert [finding.reason for finding in check_records(body, FILES)] == ["RECORD_MISSING"]
+
+
 def test_an_earlier_release_s_record_is_not_asked_for() -> None:
     earlier = evidence("smoke", "sm90", digit="8")
     assert check_records(parse(statement(earlier=(earlier,))), FILES) == []
