@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from importlib.resources import files
@@ -352,6 +353,26 @@ def test_missing_commands_are_listed_once_each_and_by_machine() -> None:
     )
     whole = verdict_of(evidence())
     assert render_missing(errands(whole), whole.outcome) == "nothing is missing; the verdict is PASS\n"
+
+
+def test_a_command_to_copy_holds_nothing_of_a_record_that_a_shell_would_run() -> None:
+    records = evidence()
+    told = {**records["image release"].measurements, "tags": ["x; touch owned"]}
+    records["image release"] = replace(records["image release"], measurements=told, dirty=True)
+    del records["smoke sm90"]
+    names = ("gsm8k-$(touch owned).json", "smoke-\x1b[2J\n::error::x.json", "bump.json")
+    spoiled = [EvidenceFile(path=f"e/{name}", sha256="", reason="UNPARSABLE", problem="no") for name in names]
+    version = "0.6.13; touch owned"
+    verdict = verdict_of(records, more=spoiled, given=Given(pins_sha256=PINS, flashinfer_version=version))
+    shown = render_missing(errands(verdict), verdict.outcome)
+    commands = [line.partition("    #")[0].strip() for line in shown.splitlines() if line.startswith("  ")]
+    assert len(commands) > 4
+    for command in commands:
+        words = shlex.split(command)
+        assert words[:2] == ["nox", "-s"]
+        assert not {"touch", "owned"} & set(words), command
+    assert "\x1b" not in shown
+    assert not any(line.startswith("::") for line in shown.splitlines())
 
 
 def changed(record: Record, change: str) -> Record:
