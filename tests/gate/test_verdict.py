@@ -375,6 +375,13 @@ def test_a_command_to_copy_holds_nothing_of_a_record_that_a_shell_would_run() ->
     assert not any(line.startswith("::") for line in shown.splitlines())
 
 
+def test_a_configuration_with_a_blank_in_its_path_is_one_word_of_the_command() -> None:
+    channel = make_channel("configs/gsm8k/qwen.yaml", "my configs/qwen.yaml")
+    records = evidence()
+    del records["gsm8k qwen"]
+    assert "'my configs/qwen.yaml'" in verdict_of(records, channel).reasons[0].command
+
+
 def changed(record: Record, change: str) -> Record:
     """A record as it may lie in some folder: good, or spoiled in one of many ways; still passing."""
     hours = timedelta(hours=1)
