@@ -150,7 +150,7 @@ def test_findings_are_annotations_on_github(
     assert check(root) == 4
     assert (
         "::error file=requirements/cuda.txt,line=1,title=drift::flashinfer-python holds 0.6.18"
-        in capsys.readouterr().out
+        in capsys.readouterr().err
     )
 
 

@@ -215,6 +215,18 @@ def test_files_are_written_and_a_dash_is_the_terminal(tmp_path: Path, capsys: py
     assert capsys.readouterr().out.strip() == written["markdown"].strip()
 
 
+@pytest.mark.parametrize("option", ["junit", "markdown", "html", "attest"])
+def test_a_file_on_the_terminal_is_whole_and_nothing_else_on_github_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, option: str
+) -> None:
+    root = prepare(tmp_path, {**evidence(), "check": failing(make_record("check"))})
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    assert gate(root, f"--{option}", str(tmp_path / "file")) == 4
+    assert "::error file=docker/Dockerfile,line=3" in capsys.readouterr().err
+    assert gate(root, f"--{option}", "-") == 4
+    assert capsys.readouterr().out == (tmp_path / "file").read_text()
+
+
 def test_a_file_that_cannot_be_written_ends_with_exit_3(tmp_path: Path) -> None:
     assert gate(prepare(tmp_path), "--html", str(tmp_path / "missing/gate.html")) == 3
 
