@@ -263,6 +263,15 @@ def test_judging_again_at_the_time_that_was_shown_gives_the_same_bytes(
     assert outs[0] == outs[1]
 
 
+def test_a_statement_can_be_made_again_at_the_moment_that_it_names(tmp_path: Path) -> None:
+    root, words = prepare(tmp_path), []
+    for name in ("first", "second"):
+        cli.main(["gate", "--root", str(root), "--channel", "release", "--attest", str(tmp_path / name), *words])
+        policy = json.loads((tmp_path / name).read_text())["predicate"]["configuration"][0]
+        words = ["--as-of", policy["annotations"]["asOf"]]
+    assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()
+
+
 def test_records_must_be_of_the_trees_own_pins(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     root = make_tree(tmp_path, "0.6.13", release_toml=POLICY)
     pins, version, _ = load_pins(root, "versions.json")
