@@ -41,6 +41,8 @@ BAD = {
     "BAD_ARGUMENTS  ": ["--no-progress-s", "nan"],
     "BAD_ARGUMENTS   ": ["--jit-image", "sha256:x"],
     "BAD_ARGUMENTS    ": ["--device", "gpu0"],
+    "BAD_ARGUMENTS     ": ["--jit-cache", __file__],
+    "BAD_ARGUMENTS      ": ["--jit-cache", __file__, "--image", "flashinfer-pin:1"],
     "NO_ROOT": ["--root", "/nonexistent"],
 }
 
@@ -137,6 +139,19 @@ def test_a_records_story_is_told_and_nothing_runs(
     assert main(["smoke", "--explain", str(tmp_path / "out" / "smoke-none.json")]) == 0
     assert "not-run" in capsys.readouterr().out
     assert (tmp_path / "out" / "smoke-none.json").read_bytes() == before
+
+
+def test_a_flag_that_is_given_twice_names_more() -> None:
+    from argparse import ArgumentParser
+
+    from tooling.commands import smoke
+
+    parser = ArgumentParser()
+    smoke.add_arguments(parser)
+    given = parser.parse_args(
+        ["--scenario", "one-rank", "--device", "0", "--scenario", "foreign", "truncated", "--device", "1"]
+    )
+    assert (given.scenario, given.device) == (["one-rank", "foreign", "truncated"], [0, 1])
 
 
 def test_no_flag_leads_to_a_rehearsal() -> None:

@@ -68,6 +68,24 @@ def test_a_terminal_shows_a_row_for_each_scenario(monkeypatch: pytest.MonkeyPatc
     assert "7 tuned" in shown
 
 
+def test_a_terminal_that_moves_no_cursor_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert isinstance(open_showing(Terminal(io.StringIO(), False), []), Lines)
+
+
+def test_what_a_worker_says_is_shown_as_it_is(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:  # fmt: skip
+    """Rich would take brackets for markup, and raise over those that close nothing."""
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    showing = open_showing(Terminal(io.StringIO(), False), list(SCENARIOS.values()))
+    assert isinstance(showing, Table)
+    showing.begin("one-rank", "cold")
+    showing.working([SimpleNamespace(rank=0, step="[/b] [red]", profiles=3)])  # type: ignore[list-item]
+    showing.close()
+    assert "[/b] [red]" in capsys.readouterr().err
+
+
 def test_without_rich_a_terminal_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     monkeypatch.setitem(__import__("sys").modules, "rich.console", None)

@@ -14,8 +14,8 @@ from tooling.errors import ExitCode
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 WORD = re.compile(r"[A-Z][A-Z0-9]+(_[A-Z0-9]+)*")
-FIRST = {"note", "failure", "_finding"}
-"""Functions of the gate that take the word first."""
+SAYING = {"note", "failure", "finding", "_finding", "_not_run"}
+"""Functions of the smoke and the gate that take the word first, or after the check's name."""
 RAISED = {"InputError": 2, "BundleError": 2, "SettingsError": 2, "EdgeError": 3, "WarmupError": 3}
 
 
@@ -34,8 +34,9 @@ def said() -> dict[str, str]:
     found: dict[str, str] = {}
     for path, module in modules():
         for node in ast.walk(module):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in FIRST and node.args:
-                found |= {word: f"{path.relative_to(ROOT)}:{node.lineno}" for word in words(node.args[0])}
+            if isinstance(node, ast.Call) and name_of(node) in SAYING:
+                given = {word for argument in node.args[:2] for word in words(argument)}
+                found |= {word: f"{path.relative_to(ROOT)}:{node.lineno}" for word in given}
                 continue
             if isinstance(node, ast.keyword):
                 names = {node.arg}
@@ -46,6 +47,10 @@ def said() -> dict[str, str]:
             if names & {"reason", "word"}:
                 found |= {word: f"{path.relative_to(ROOT)}:{node.value.lineno}" for word in words(node.value)}
     return found
+
+
+def name_of(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
 def raised() -> dict[str, set[int]]:

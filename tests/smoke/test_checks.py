@@ -72,6 +72,11 @@ def overwritten(body: dict[str, Any]) -> dict[str, Any]:
     return files(add=(first, *body["after"][1:]), keep=False)(body)
 
 
+def holding(digest: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """A rank with tactics of that digest, told alike in both places."""
+    return lambda rank: {**rank, "tactics_sha256": digest, "report": {**rank["report"], "digest": digest}}
+
+
 ALTERED = {
     "no GPU": Altered(("machine", "gpus"), [], "NO_GPU", "smoke-gpu", status="not-run"),
     "no FlashInfer": Altered(("machine", "packages", "flashinfer-python"), None, "NO_FLASHINFER", "smoke-pins"),
@@ -219,20 +224,19 @@ ALTERED = {
     ),
     "a warm run that read no file": Altered((*WARM, "files", "read"), [], "WARM_MISSED", "smoke-warm"),
     "a warm run that was slower": Altered((*WARM, "seconds"), 7.0, "NOT_FASTER", "smoke-warm"),
-    "a warm run that was not timed": Altered((*WARM, "seconds"), None, "NOT_FASTER", "smoke-warm"),
+    "a warm run that was not timed": Altered((*WARM, "seconds"), None, "CORRUPT", "smoke-record"),
     "a warm run that used a cache": Altered(
         (*WARM, "record", "warm"), True, "NOT_ANEW", "smoke-warm", release="0.6.12"
     ),
     "a foreign file that was used": Altered((*WARM, "record", "warm"), True, "NOT_ANEW", "smoke-warm", name="foreign"),
     "ranks with different tactics": Altered(
-        (*LAST, "tactics_sha256"), "sha256:other", "RANKS_DIFFER", "smoke-ranks", name="two-ranks"
+        LAST, holding("sha256:other"), "RANKS_DIFFER", "smoke-ranks", name="two-ranks"
     ),
     "synchronised ranks with different tactics": Altered(
-        (*LAST, "tactics_sha256"), "sha256:other", "RANKS_DIFFER", "smoke-ranks", name="two-ranks",
-        release="0.7.0.post1",
+        LAST, holding("sha256:other"), "RANKS_DIFFER", "smoke-ranks", name="two-ranks", release="0.7.0.post1",
     ),
     "a rank that does not tell its tactics": Altered(
-        (*LAST, "tactics_sha256"), "", "RANKS_DIFFER", "smoke-ranks", name="two-ranks"
+        LAST, holding(""), "RANKS_DIFFER", "smoke-ranks", name="two-ranks"
     ),
     "a difference in the record": Altered(
         (*COLD, "record", "difference"), "key", "RANKS_DIFFER", "smoke-ranks", name="two-ranks"
@@ -419,6 +423,7 @@ def skipping_everything() -> Seen:
     for run in ("cold", "warm"):
         for path in (("report", "passes"), ("lookups",)):
             seen = altered(seen, "scenarios", 0, run, "ranks", 0, *path, to=only)
+        seen = altered(seen, "scenarios", 0, run, "ranks", 0, "errors", to=lambda errors: errors[:2])
         for name, value in (("tuned", 0), ("hits", 0), ("loaded", 0)):
             seen = altered(seen, "scenarios", 0, run, "ranks", 0, "report", name, to=value)
         for name, number in (("tuned", 0), ("loaded", 0), ("nothing_to_tune", True)):
@@ -614,3 +619,34 @@ def test_a_corrupt_scenario_does_not_keep_the_others_from_being_judged() -> None
     judged = judge(seen, "0.6.13", names=("one-rank", "two-ranks"))
     assert judged.reason == "CORRUPT"
     assert [scenario.status for scenario in judged.scenarios] == ["fail", "known"]
+
+
+def failed(end: str, step: str, *, why: str = "", status: int | None = -9) -> dict[str, Any]:
+    return {"end": end, "step": step, "why": why, "exit_status": status}
+
+
+def both_ranks(first: dict[str, Any], second: dict[str, Any]) -> Judgement:
+    """A cold run of two ranks that came out so."""
+    seen = seen_for("0.6.13", names=("two-ranks",))
+    for place, fields in ((FIRST, first), (LAST, second)):
+        for name, value in fields.items():
+            seen = altered(seen, *place, name, to=value)
+    return judge(seen, "0.6.13", names=("two-ranks",))
+
+
+def test_of_ranks_that_hung_the_one_that_worked_is_named_before_the_one_that_waited() -> None:
+    judged = both_ranks(failed("hung", "waits at tuned"), failed("hung", "tune: bf16_gemm"))
+    assert judged.findings[0].detail.startswith("two-ranks, cold run, rank 1: made no progress")
+
+
+def test_a_rank_that_raised_and_wrote_its_answer_has_no_exit_status_to_tell() -> None:
+    judged = both_ranks(failed("error", "tune", why="ValueError: no", status=0), failed("hung", "waits at tuned"))
+    assert judged.findings[0].detail.endswith("its warm-up raised at step 'tune': ValueError: no")
+
+
+@pytest.mark.parametrize("words", ["OSError: [Errno 28] No space left on device", "ninja: Disk quota exceeded"])
+def test_a_full_disk_is_no_fault_of_the_release(words: str) -> None:
+    other = failed("error", "waits at tuned", why="PeerFailedError: rank 0 failed", status=0)
+    judged = both_ranks(failed("error", "tune", why=words, status=0), other)
+    assert (judged.status, judged.reason, judged.scenarios[0].status) == ("not-run", "NO_DISK", "not-run")
+    assert judged.findings[0].reason == "NO_DISK"

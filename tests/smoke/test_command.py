@@ -98,6 +98,16 @@ def test_a_machine_that_lacks_something_is_told_apart(
     assert (code, body["records"][0]["status"], body["records"][0]["reason"]) == (3, "not-run", reason)
 
 
+def test_what_packages_print_when_they_are_imported_and_at_the_end_is_no_obstacle(
+    smoke: Smoke, packages: Callable[..., None]
+) -> None:
+    """A line of bytes that are no text, one that is JSON, and words after all."""
+    loud = "import atexit, os\nos.write(1, b'\\xff\\n{}\\n')\natexit.register(os.write, 1, b'[1]\\nbye\\n')"
+    packages(count=0, flashinfer=loud)
+    code, body = smoke()
+    assert (code, body["records"][0]["reason"]) == (3, "NO_GPU")
+
+
 def test_a_flashinfer_that_cannot_be_imported_fails_with_its_words_and_starts_no_worker(
     smoke: Smoke, packages: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -120,8 +130,8 @@ def test_a_flashinfer_that_cannot_be_imported_fails_with_its_words_and_starts_no
         (["--ranks", "3"], "WORLD_TOO_LARGE", "3 ranks: a world larger than the 1 GPU"),
         (["--ranks", "0"], "BAD_ARGUMENTS", "--ranks 0: expected 2 to 1024"),
         (["--max-tokens", "3"], "BAD_ARGUMENTS", "--max-tokens 3"),
-        (["--max-tokens", "1000000000"], "BAD_ARGUMENTS", "--max-tokens 1e+09"),
-        (["--no-progress-s", "0"], "BAD_ARGUMENTS", "--no-progress-s 0"),
+        (["--max-tokens", "1000000000"], "BAD_ARGUMENTS", "--max-tokens 1000000000: expected 4 to 8192"),
+        (["--no-progress-s", "0.5"], "BAD_ARGUMENTS", "--no-progress-s 0.5: expected 1 to 86400"),
         (["--no-progress-s", "nan"], "BAD_ARGUMENTS", "--no-progress-s nan"),
         (["--scenario-timeout-s", "inf"], "BAD_ARGUMENTS", "--scenario-timeout-s inf"),
         (["--scenario", "one-rnk"], "UNKNOWN_SCENARIO", "'one-rnk'"),
@@ -225,6 +235,23 @@ def test_a_bare_surrounding_is_no_obstacle(tree: Path, packages: Callable[..., N
     record = json.loads((tree / "evidence" / "smoke-none.json").read_text())
     assert record["measurements"]["bypasses"] == {"FLASHINFER_NEW": "\n"}
     assert record["measurements"]["overrides"] == {"FLASHINFER_CUDA_ARCH_LIST": "garbage"}
+
+
+@pytest.mark.parametrize("streams", ["2>&-", ">&- 2>&-", "<&- >&- 2>&-"], ids=["no stderr", "no output", "nothing"])
+def test_closed_streams_are_no_obstacle_where_scenarios_run(
+    tree: Path, packages: Callable[..., None], streams: str
+) -> None:
+    packages()
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$0" -m tooling smoke --root "$1" --scenario one-rank {streams}', sys.executable, str(tree)],
+        env={
+            "PATH": os.environ["PATH"], "HOME": str(tree),
+            "PYTHONPATH": f"{os.environ['PYTHONPATH']}{os.pathsep}{ROOT}",
+        },
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 4
+    assert json.loads((tree / "evidence" / "smoke-sm90.json").read_text())["status"] == "fail"
 
 
 def test_a_folder_that_was_removed_under_us_is_bad_input(tmp_path: Path) -> None:

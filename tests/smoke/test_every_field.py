@@ -16,7 +16,6 @@ from tooling.smoke.observations import Seen
 
 FOR_PEOPLE = {
     "machine": {
-        "gpus",
         "driver",
         "cuda",
         "nvcc",
@@ -29,7 +28,6 @@ FOR_PEOPLE = {
     "files": {"files.before.size_bytes", "files.after.size_bytes"},
     "whole run": {
         "took_s",
-        "jit.state",
         "jit.fresh",
         "jit.folder",
         "jit.image",
@@ -37,11 +35,9 @@ FOR_PEOPLE = {
         "overrides",
         "pinned.flashinfer-cubin",
     },
-    "record": {"why", "warnings", "spread_s."},
-    "rank": {"step", "device", "jit_s", "tuning_s", "log_tail", "errors.label"},
+    "record": {"why", "warnings", "spread_s.", "record.jit_s"},
+    "rank": {"step", "log_tail"},
     "report": {
-        "digest",
-        "seconds.",
         "waits_s.",
         "jit_s.",
         "builds.",

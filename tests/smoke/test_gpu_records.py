@@ -210,6 +210,29 @@ def stray(body: Body) -> None:
     files["created"] = [*files["created"], "zz/new.json"]
 
 
+def twice(body: Body) -> None:
+    """A lock that is listed twice."""
+    files = body["warm"]["files"]
+    files["after"] += [{"path": "zz/.lock", "size_bytes": 0, "sha256": "sha256:0"}] * 2
+    files["created"] = [*files["created"], "zz/.lock", "zz/.lock"]
+
+
+def other_tactics(body: Body) -> None:
+    """Rank 1 holds others, and says so in both places."""
+    rank = first(body, rank=1)
+    rank["tactics_sha256"] = rank["report"]["digest"] = "sha256:1"
+
+
+def nothing_but_compiling(body: Body) -> None:
+    """The warm start spent all of its time so; a channel that wants it faster would have no ratio to look at."""
+    for rank in body["warm"]["ranks"]:
+        rank.update(jit_s=body["warm"]["seconds"], tuning_s=0.0)
+
+
+def found(kind: str, run: str = "cold") -> Callable[[Body], None]:
+    return lambda body: first(body, run)["report"]["cache"].update(kind=kind)
+
+
 def rewritten(body: Body) -> None:
     """What lay there has other bytes after the cold run, and the warm one finds those."""
     cold, warm = body["cold"]["files"], body["warm"]["files"]
@@ -256,6 +279,44 @@ ANYWHERE: dict[str, tuple[Callable[[Body], object], str]] = {
     "not run": (lambda body: body.update(not_run="no time"), "NOT_RUN"),
     "broken off": (lambda body: body.update(not_run="interrupted"), "INTERRUPTED"),
     "a file that came": (stray, "LEFT_FILES"),
+    "no look-ups of an operation at one count": (
+        lambda body: first(body, "warm")["lookups"]["16"].pop("fp8_gemm"), "ZERO_LOOKUPS"
+    ),
+    "look-ups without a call": (lambda body: first(body)["lookups"]["16"]["fp8_gemm"].update(calls=0), "CORRUPT"),
+    "a call that was skipped unasked": (
+        lambda body: first(body)["report"]["passes"]["tune"]["fp8_gemm"].update(skipped=1), "SKIP_OPS"
+    ),
+    "a result fewer than elsewhere": (lambda body: first(body, "warm")["errors"].pop(0), "NO_NUMBERS"),
+    "a result twice": (lambda body: first(body)["errors"].append(first(body)["errors"][0]), "CORRUPT"),
+    "a result of an operation that nobody called": (
+        lambda body: first(body)["errors"][0].update(operation="other"), "CORRUPT"
+    ),
+    "a type that the label does not name": (lambda body: first(body)["errors"][0].update(out="float32"), "CORRUPT"),
+    "an error below nothing": (lambda body: first(body)["errors"][0].update(largest=-1.0), "CORRUPT"),
+    "no exit status": (put("exit_status", None), "CORRUPT"),
+    "a rank without a strategy": (put("strategy", "", "warm"), "CORRUPT"),
+    "a rank on the processor": (put("device", "cpu"), "OTHER_MACHINE"),
+    "a rank on another GPU": (put("device", "cuda:0 NVIDIA A100", "warm"), "OTHER_MACHINE"),
+    "a rank on nothing": (put("device", ""), "OTHER_MACHINE"),
+    "tactics of another digest": (put("tactics_sha256", "sha256:1"), "CORRUPT"),
+    "compiling backwards": (put("jit_s", -1.0, "warm"), "CORRUPT"),
+    "compiling for ever": (put("jit_s", float("inf"), "warm"), "CORRUPT"),
+    "more compiling than time": (put("jit_s", 10_000.0, "warm"), "CORRUPT"),
+    "a pass longer than the whole": (
+        lambda body: first(body)["report"]["seconds"].update({"check 1": 10_000.0}), "CORRUPT"
+    ),
+    "a pass without a time": (lambda body: first(body)["report"]["seconds"].pop("check 1"), "CORRUPT"),
+    "longer than all of the run": (lambda body: body["cold"].update(seconds=10_000.0), "CORRUPT"),
+    "a run without a time": (lambda body: body["warm"].update(seconds=None), "CORRUPT"),
+    "nobody saw what was read": (lambda body: body["warm"]["files"].update(read=None), "CORRUPT"),
+    "entries that are nowhere": (
+        lambda body: first(body)["report"]["round_trip"].update(memory=99, disk=98, lost=0), "CORRUPT"
+    ),
+    "fewer entries than none": (lambda body: first(body)["report"]["round_trip"].update(disk=-1), "CORRUPT"),
+    "loaded fewer than none": (lambda body: first(body, "warm")["report"].update(loaded=-1), "CORRUPT"),
+    "no kind of cache": (lambda body: first(body)["report"]["cache"].pop("kind"), "CORRUPT"),
+    "nothing said of not running": (lambda body: body.update(not_run=None), "CORRUPT"),
+    "a file told twice": (twice, "CORRUPT"),
 }  # fmt: skip
 """An alteration of any scenario of any record, and a reason that it must bring."""
 
@@ -263,7 +324,8 @@ WHERE_A_CACHE_IS_KEPT: dict[str, tuple[Callable[[Body], object], str]] = {
     "no file kept": (lambda body: emptied(body["cold"]["files"]), "NOT_KEPT"),
     "a warm start that says it was cold": (record("warm", False, "warm"), "WARM_MISSED"),
     "a warm start that is slower": (lambda body: body["warm"].update(seconds=body["cold"]["seconds"] * 2), "NOT_FASTER"),
-    "a warm start without a time": (lambda body: body["warm"].update(seconds=None), "NOT_FASTER"),
+    "a warm start that did nothing but compile": (nothing_but_compiling, "NOT_FASTER"),
+    "nobody wrote": (lambda body: first(body)["report"].update(written=None), "NOT_KEPT"),
     "nothing read": (lambda body: body["warm"]["files"].update(read=[]), "WARM_MISSED"),
     "other bits": (lambda body: first(body, "warm")["errors"][0].update(sha256="sha256:1"), "WARM_DIFFERS"),
     "a lost entry": (lambda body: first(body)["report"]["round_trip"].update(lost=1), "ROUND_TRIP_LOSS"),
@@ -273,12 +335,29 @@ WHERE_NONE_IS_KEPT: dict[str, tuple[Callable[[Body], object], str]] = {
     "a warm start that says it was warm": (record("warm", True, "warm"), "NOT_ANEW"),
 }
 WHERE_RANKS_AGREE: dict[str, tuple[Callable[[Body], object], str]] = {
-    "other tactics": (lambda body: first(body, rank=1).update(tactics_sha256="sha256:1"), "RANKS_DIFFER"),
+    "other tactics": (other_tactics, "RANKS_DIFFER"),
+    "nothing said of the barrier": (lambda body: body["warm"]["record"]["spread_s"].pop("barrier"), "CORRUPT"),
     "a difference": (record("difference", "('bf16_gemm',)"), "RANKS_DIFFER"),
 }
 WHERE_A_FILE_MUST_STAY: dict[str, tuple[Callable[[Body], object], str]] = {
     "other bytes": (rewritten, "LAID_OUT_CHANGED")
 }
+WHERE_THE_CACHE_IS_OFF: dict[str, tuple[Callable[[Body], object], str]] = {
+    "a file that was read": (lambda body: body["cold"]["files"].update(read=["x/y.json"]), "LAID_OUT_READ"),
+    "a file that was read later": (lambda body: body["warm"]["files"].update(read=["x/y.json"]), "LAID_OUT_READ"),
+}
+WHERE_IT_STARTS_FRESH: dict[str, tuple[Callable[[Body], object], str]] = {
+    "a cache where there is none": (found("valid"), "NOT_FRESH"),
+}
+WHERE_A_FRESH_ONE_IS_KEPT: dict[str, tuple[Callable[[Body], object], str]] = {
+    "a cold start that tells of a broken file": (record("why_cold", "TRUNCATED"), "NOT_FRESH"),
+    "a cold start that does not say why": (record("why_cold", ""), "NOT_FRESH"),
+}
+WHERE_A_FOREIGN_FILE_LIES: dict[str, tuple[Callable[[Body], object], str]] = {
+    "a foreign file that a rank takes for none": (found("absent"), "NOT_RECOGNISED"),
+    "a foreign file that a warm start takes for a broken one": (record("why_cold", "TRUNCATED", "warm"), "NOT_RECOGNISED"),
+    "a foreign file that a warm start's rank takes for a broken one": (found("miss", "warm"), "NOT_RECOGNISED"),
+}  # fmt: skip
 
 
 def alterations() -> Iterator[tuple[str, str, str, Callable[[Body], object], str]]:
@@ -296,6 +375,12 @@ def alterations() -> Iterator[tuple[str, str, str, Callable[[Body], object], str
                 chosen |= WHERE_RANKS_AGREE
             if expected.laid_out == "unchanged":
                 chosen |= WHERE_A_FILE_MUST_STAY
+            if expected.scenario.layout == "none":
+                chosen |= WHERE_IT_STARTS_FRESH | (WHERE_A_FRESH_ONE_IS_KEPT if expected.persistent else {})
+            if not expected.persistent:
+                chosen |= WHERE_THE_CACHE_IS_OFF
+            elif expected.scenario.layout == "foreign":
+                chosen |= WHERE_A_FOREIGN_FILE_LIES
             for what, (alter, reason) in chosen.items():
                 yield run, name, what, alter, reason
 
@@ -338,6 +423,19 @@ MACHINE: dict[str, tuple[Callable[[Body], object], str]] = {
     "a metadata field more": (lambda body: body["machine"]["api"]["metadata_fields"].append("new"), "API_DIFFERS"),
     "kernels of another release": (lambda body: body["jit"].update(flashinfer="0.6.11"), "JIT_CACHE_FOREIGN"),
     "kernels of another GPU": (lambda body: body["jit"].update(arch="sm100"), "JIT_CACHE_FOREIGN"),
+    "kernels of nothing": (lambda body: body.update(jit={}), "JIT_CACHE_FOREIGN"),
+    "kernels of an unknown architecture": (
+        lambda body: body.update(jit={"fresh": False, "cuda": "13.0", "flashinfer": "0.6.13"}), "JIT_CACHE_FOREIGN"
+    ),
+    "kernels that are a text": (lambda body: body.update(jit="fresh"), "CORRUPT"),
+    "metadata that is not there": (lambda body: body["machine"]["api"].update(metadata_fields=[]), "API_DIFFERS"),
+    "metadata that nobody looked at": (lambda body: body["machine"]["api"].pop("metadata_fields"), "API_DIFFERS"),
+    "an interface that is none": (lambda body: body["machine"].update(api=None), "CORRUPT"),
+    "another GPU": (lambda body: body["machine"].update(gpus=["NVIDIA A100"]), "OTHER_MACHINE"),
+    "a GPU that is a number": (lambda body: body["machine"].update(gpus=[1]), "CORRUPT"),
+    "a pin that is nothing": (lambda body: body["pinned"].update(torch=None), "CORRUPT"),
+    "less time than its parts": (lambda body: body.update(took_s=1.0), "CORRUPT"),
+    "a time that is a text": (lambda body: body.update(took_s="long"), "CORRUPT"),
     "packages that are no texts": (lambda body: body["machine"]["packages"].update(torch=2), "CORRUPT"),
 }  # fmt: skip
 

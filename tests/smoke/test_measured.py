@@ -56,7 +56,8 @@ def run_of(record: dict[str, Any], files: FilesSeen) -> RunSeen:
     )  # fmt: skip
     ranks = tuple(
         RankSeen(
-            rank=rank["rank"], end="ended", strategy=record["strategy"], report=rank, lookups=run["counted"],
+            rank=rank["rank"], end="ended", exit_status=0, device="cuda:0 NVIDIA H200", strategy=record["strategy"],
+            report=rank, lookups=run["counted"],
             tactics_sha256=rank["digest"], passed=() if skips and enters(record, rank) else None, errors=errors,
             sticky_error=run["sticky_error"],
         )

@@ -122,7 +122,7 @@ fail (HUNG): one-rank, warm run, rank 0: made no progress and was killed at step
 """
 
 FAILED = """
-Smoke on NVIDIA H200 (sm90, driver 580.159.04, CUDA 13.0, nvcc 13.0.88), FlashInfer 0.6.13: fail (HUNG), in 95 s.
+Smoke on NVIDIA H200 (sm90, driver 580.159.04, CUDA 13.0, nvcc 13.0.88), FlashInfer 0.6.13: fail (HUNG), in 295 s.
 Known fault flashinfer#3868: the cuDNN workspace grows while tuning, its size is in the key: later look-ups miss, tactic -1; seen in one-rank (cold), two-ranks (cold), foreign (cold), foreign (warm).
 First cause: HUNG: one-rank, warm run, rank 0: made no progress and was killed at step 'verify' (exit status -9)
 1 more error follows below.
@@ -159,7 +159,7 @@ cache-off: asked for, and not in the record
 """
 
 DIAGNOSIS = """
-Smoke on NVIDIA H200 (sm90, driver 580.159.04, CUDA 13.0, nvcc 13.0.88), FlashInfer 0.6.12: pass, in 95 s.
+Smoke on NVIDIA H200 (sm90, driver 580.159.04, CUDA 13.0, nvcc 13.0.88), FlashInfer 0.6.12: pass, in 295 s.
 Not looked at: flashinfer#3436; to see it: tune bmm_fp8(backend='cublas'), then look up at a token count between two buckets.
 Not looked at: flashinfer#3868; to see it: tune mm_bf16(backend='cudnn'), bf16 and fp16 output at one shape; the next pass misses one.
 Not looked at: flashinfer#3868/cublaslt; to see it: tune mm_bf16(backend='cublaslt'), then look up at a token count between two buckets.
@@ -177,7 +177,7 @@ force-persistent: pass
 """
 
 BROKEN_OFF = """
-Smoke on NVIDIA H200 (sm90, driver 580.159.04, CUDA 13.0, nvcc 13.0.88), FlashInfer 0.6.13: not-run (INTERRUPTED), in 95 s.
+Smoke on NVIDIA H200 (sm90, driver 580.159.04, CUDA 13.0, nvcc 13.0.88), FlashInfer 0.6.13: not-run (INTERRUPTED), in 295 s.
 
 one-rank
   not run: interrupted
@@ -188,7 +188,7 @@ two-ranks
 """
 
 NO_GPU = """
-Smoke on no GPU (CUDA 13.0), FlashInfer 0.6.13: not-run (NO_GPU), in 95 s.
+Smoke on no GPU (CUDA 13.0), FlashInfer 0.6.13: not-run (NO_GPU), in 295 s.
 First cause: NO_GPU: there is no GPU here (run it where torch sees a CUDA device)
 1 more error follows below.
 Not looked at: flashinfer#3868; to see it: tune mm_bf16(backend='cudnn'), bf16 and fp16 output at one shape; the next pass misses one.

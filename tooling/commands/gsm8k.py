@@ -196,9 +196,8 @@ def _save(
     comparisons: Mapping[str, Comparison],
 ) -> tuple[Record, Path]:
     """Writes the report, the questions and the record of what `stage` has so far."""
-    config = asked.config
     report = render_report(
-        config,
+        asked.config,
         status=f"{status} ({reason})" if status == "not-run" else status,
         data=asked.data,
         server=stage.facts,
@@ -206,28 +205,34 @@ def _save(
         comparisons=comparisons,
         findings=findings,
     )
-    files = _write_files(args, config, report, render_questions(stage.runs))
+    files = _write_files(args, asked.config, report, render_questions(stage.runs))
     record = make_record(
         tree,
         stage="gsm8k",
-        subject=config.name,
+        subject=asked.config.name,
         status=status,
         reason=reason,
         findings=findings,
         image_id=stage.facts.image_id,
         manifest_digest=stage.facts.manifest_digest,
-        measurements=render_measurements(
-            config,
-            data=asked.data,
-            server=stage.facts,
-            runs=stage.runs,
-            baseline=comparisons.get("baseline"),
-            warm=comparisons.get("warm cache"),
-            baseline_source=asked.baseline_source,
-            files=files,
-        ),
+        measurements=_measure(asked, stage, comparisons, files),
     )
     return record, save_record(args, record)
+
+
+def _measure(
+    asked: Asked, stage: Stage, comparisons: Mapping[str, Comparison], files: Mapping[str, object]
+) -> dict[str, object]:
+    return render_measurements(
+        asked.config,
+        data=asked.data,
+        server=stage.facts,
+        runs=stage.runs,
+        baseline=comparisons.get("baseline"),
+        warm=comparisons.get("warm cache"),
+        baseline_source=asked.baseline_source,
+        files=files,
+    )
 
 
 def _report(status: Status, record: Record, findings: Sequence[Finding], error: EdgeError | None) -> Report:

@@ -25,30 +25,43 @@ from tooling.commands.terminal import Terminal
 from tooling.edges.smoke.runs import DEADLINES
 from tooling.errors import InputError
 from tooling.smoke.orders import MAX_TOKENS
-from tooling.smoke.scenarios import choose
+from tooling.smoke.scenarios import SCENARIOS, choose
 
 MOST_TOKENS = 8192
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--scenario", nargs="+", default=[], metavar="NAME", help="only these")
+    parser.add_argument(
+        "--scenario",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="NAME",
+        help=f"only these, of {', '.join(SCENARIOS)}",
+    )
     parser.add_argument("--force-persistent", action="store_true", help="one more: the cache forced on, a diagnosis")
     parser.add_argument("--jit-cache", type=folder, metavar="DIR", help="keep and reuse compiled kernels there")
     parser.add_argument("--jit-image", metavar="ID", help="the image that the kernels in --jit-cache are compiled in")
-    parser.add_argument("--device", nargs="+", type=int, default=[], metavar="N", help="only these GPUs, by number")
+    parser.add_argument(
+        "--device", nargs="+", action="extend", type=int, default=[], metavar="N", help="only these GPUs, by number"
+    )
     parser.add_argument("--ranks", type=int, default=2, metavar="N", help="ranks where there are several (default: 2)")
     parser.add_argument(
-        "--max-tokens", type=int, default=MAX_TOKENS, metavar="N", help=f"the largest token count ({MAX_TOKENS})"
+        "--max-tokens", type=int, default=MAX_TOKENS, metavar="N", help=f"largest token count (default: {MAX_TOKENS})"
     )
     parser.add_argument(
         "--no-progress-s",
         type=float,
         default=DEADLINES.no_progress_s,
         metavar="S",
-        help="a silence this long is a hang",
+        help=f"a silence this long is a hang (default: {DEADLINES.no_progress_s:g})",
     )
     parser.add_argument(
-        "--scenario-timeout-s", type=float, default=DEADLINES.total_s, metavar="S", help="for a scenario, cold and warm"
+        "--scenario-timeout-s",
+        type=float,
+        default=DEADLINES.total_s,
+        metavar="S",
+        help=f"for a scenario, cold and warm together (default: {DEADLINES.total_s:g})",
     )
     parser.add_argument("--image", metavar="TAG", help="in a container of that image, with all GPUs and no network")
     parser.add_argument("--network", metavar="NAME", help="with --image: a network that the container is to have")
@@ -77,8 +90,10 @@ def _check(args: argparse.Namespace) -> None:
         ("--scenario-timeout-s", args.scenario_timeout_s, 1, 86_400),
     ):
         if not least <= value <= most:
-            raise InputError(f"{name} {value:g}: expected {least} to {most}", reason="BAD_ARGUMENTS")
+            raise InputError(f"{name} {value}: expected {least} to {most}", reason="BAD_ARGUMENTS")
     if args.jit_image and args.jit_cache is None:
         raise InputError("--jit-image goes with --jit-cache", reason="BAD_ARGUMENTS")
     if args.network and args.image is None:
         raise InputError("--network goes with --image", reason="BAD_ARGUMENTS")
+    if args.jit_cache is not None and args.jit_cache.exists() and not args.jit_cache.is_dir():
+        raise InputError(f"--jit-cache {args.jit_cache}: found a file, expected a folder", reason="BAD_ARGUMENTS")

@@ -84,8 +84,6 @@ def run_in_image(args: argparse.Namespace, terminal: Terminal, inner: InnerRun) 
             hint="without torchrun, the run in the container starts its ranks itself",
             reason="BAD_ARGUMENTS",
         )
-    if inner.jit_cache is not None and inner.jit_cache.exists() and not inner.jit_cache.is_dir():
-        raise InputError(f"--jit-cache {inner.jit_cache}: found a file, expected a folder", reason="BAD_ARGUMENTS")
     tree = load_pinned_tree(args.root, commit=args.commit)
     prepare_folder(evidence_folder(args))
     stage = _Stage(args=args, terminal=terminal, tree=tree, inner=inner)

@@ -1,4 +1,7 @@
-"""Shows scenarios while they run: a table on a terminal where rich is installed, a line now and then elsewhere."""
+"""Shows scenarios while they run: a table on a terminal where rich is installed, a line now and then elsewhere.
+
+A terminal that moves no cursor (`TERM=dumb`) is elsewhere: rich would show its table there at the very end.
+"""
 
 from __future__ import annotations
 
@@ -29,12 +32,18 @@ class Showing(Protocol):
 
 def open_showing(terminal: Terminal, scenarios: Sequence[Scenario]) -> Showing:
     """The table where a person looks and rich is installed, else lines."""
-    if sys.stderr.isatty():
-        try:
-            return Table(scenarios)
-        except ImportError:
-            pass
-    return Lines(terminal)
+    console = _open_console() if sys.stderr is not None and sys.stderr.isatty() else None
+    return Lines(terminal) if console is None else Table(scenarios, console)
+
+
+def _open_console() -> Any:
+    """Rich's console on this terminal; None without rich, or where nothing can be shown live."""
+    try:
+        from rich.console import Console  # noqa: PLC0415  # an image has no rich
+    except ImportError:
+        return None
+    console = Console(stderr=True)
+    return None if console.is_dumb_terminal else console
 
 
 class Count:
@@ -89,16 +98,15 @@ class Lines:
 
 
 class Table:
-    """A row for each scenario, live. Raises ImportError without rich."""
+    """A row for each scenario, live."""
 
-    def __init__(self, scenarios: Sequence[Scenario]) -> None:
-        from rich.console import Console  # noqa: PLC0415  # an image has no rich
-        from rich.live import Live  # noqa: PLC0415
+    def __init__(self, scenarios: Sequence[Scenario], console: Any) -> None:
+        from rich.live import Live  # noqa: PLC0415  # an image has no rich
 
         self._count = Count()
         self._rows = {one.name: ["", ""] for one in scenarios}
         self._present = ("", 0)
-        self._live = Live(self._render(), console=Console(stderr=True), refresh_per_second=4)
+        self._live = Live(self._render(), console=console, refresh_per_second=4)
         self._live.start()
 
     def begin(self, scenario: str, temperature: str) -> None:
@@ -126,10 +134,11 @@ class Table:
 
     def _render(self) -> Any:
         from rich.table import Table as Grid  # noqa: PLC0415
+        from rich.text import Text  # noqa: PLC0415
 
         grid = Grid("scenario", "cold", "warm", box=None, pad_edge=False)
         for name, cells in self._rows.items():
-            grid.add_row(name, *cells)
+            grid.add_row(name, *map(Text, cells))  # what a worker says is no markup
         return grid
 
 

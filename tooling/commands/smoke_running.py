@@ -119,8 +119,8 @@ def _leading(launched: Launched | None) -> Iterator[list[Report]]:
     try:
         yield reports
     finally:
-        if store is not None:
-            say_done(store, int(reports[0].exit_code if reports else ExitCode.WORLD))
+        if launched is not None:
+            say_done(store, launched, int(reports[0].exit_code if reports else ExitCode.WORLD))
 
 
 def explain(path: Path, terminal: Terminal) -> Report:
@@ -142,18 +142,19 @@ def _look(stage: Stage, rehearsal: Rehearsal | None) -> tuple[int, ...]:
     """The GPUs to use. Fills in the machine; a rehearsal has no GPU, and its record says so."""
     args = stage.args
     found = look_at_machine(stage.cleaned.environ, stage.pinned)
-    stage.machine = _machine_seen(found, gpus=())
+    stage.machine = _machine_seen(found, devices=())
     if rehearsal is not None:
         return ()
     check_gpus(found)
     devices = choose_devices(args.device, found, ranks=_ranks_here(stage))
-    stage.machine = _machine_seen(found, gpus=tuple(found["gpus"][number] for number in devices))
+    stage.machine = _machine_seen(found, devices=devices)
     return devices
 
 
-def _machine_seen(found: Mapping[str, Any], *, gpus: tuple[str, ...]) -> MachineSeen:
+def _machine_seen(found: Mapping[str, Any], *, devices: tuple[int, ...]) -> MachineSeen:
     simple = {name: found[name] for name in ("driver", "cuda", "nvcc", "python", "packages", "api")}
-    return MachineSeen(gpus=gpus, arch=found["arch"] if gpus else "", **simple)
+    gpus = tuple(found["gpus"][number] for number in devices)
+    return MachineSeen(gpus=gpus, arch=found["archs"][devices[0]] if devices else "", **simple)
 
 
 def _ranks_here(stage: Stage) -> int:

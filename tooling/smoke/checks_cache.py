@@ -21,9 +21,10 @@ def check_cache(case: Case) -> tuple[Finding, ...]:
     cold, warm = telling.get("cold"), telling.get("warm")
     findings: list[Finding] = []
     if cold is not None:
-        findings += [*_check_before(case, cold), *_check_kept(case, cold), *_check_laid_out(case, cold)]
+        findings += [*_check_before(case, cold), *_check_kept(case, cold)]
     for name, run in telling.items():
-        findings += [*_check_left(case, name, run), *_check_round_trip(case, name, run)]
+        findings += [*_check_laid_out(case, name, run), *_check_left(case, name, run)]
+        findings += [*_check_unread(case, name, run), *_check_round_trip(case, name, run)]
     if cold is not None and warm is not None:
         findings += _check_between(case, cold, warm)
         findings += _check_warm(case, cold, warm) if case.expected.warm_hits else _check_anew(case, cold, warm)
@@ -53,6 +54,9 @@ def _check_before(case: Case, cold: RunSeen) -> Iterator[Finding]:
     """The cold run starts from nothing, or from what the scenario lays out, and uses no cache."""
     if was_warm(cold):
         yield case.finding("smoke-files", "NOT_FRESH", "it says that it used a cache", run="cold")
+    elif case.expected.scenario.layout == "none" and (found := _found(case, cold)):
+        detail = f"nothing lay there before, and it found a cache of another kind: {text(found)}"
+        yield case.finding("smoke-files", "NOT_FRESH", detail, run="cold")
     there = [file.path for file in cold.files.before]
     if case.expected.scenario.layout == "none" and there:
         detail = f"the cache root was not fresh: {text(there)} lay there before"
@@ -60,6 +64,13 @@ def _check_before(case: Case, cold: RunSeen) -> Iterator[Finding]:
     elif case.expected.scenario.layout != "none" and not there:
         detail = f"no {case.expected.scenario.layout} file lay there before, so nothing was shown"
         yield case.finding("smoke-files", "NOT_LAID_OUT", detail, run="cold")
+
+
+def _found(case: Case, run: RunSeen) -> set[str]:
+    """What the ranks of a run that starts from nothing say of the cache, where that is not that there is none."""
+    why = run.record["why_cold"]
+    kinds = {rank.report["cache"]["kind"] for rank in run.ranks} - {"absent"}
+    return kinds | ({why or "no reason"} - {"NO_CACHE"} if case.expected.persistent else set())
 
 
 def _check_kept(case: Case, cold: RunSeen) -> Iterator[Finding]:
@@ -72,7 +83,10 @@ def _check_kept(case: Case, cold: RunSeen) -> Iterator[Finding]:
         yield case.finding("smoke-files", "NOT_KEPT", detail, run="cold")
     for rank in cold.ranks:
         written = rank.report["written"]
-        if written is not None and not written.get("done"):
+        if written is None and (rank.rank == 0 or case.expected.strategy is Strategy.SYNCHRONIZED):
+            detail = "it does not say whether it wrote the cache"
+            yield case.finding("smoke-files", "NOT_KEPT", detail, run="cold", rank=rank.rank)
+        elif written is not None and not written["done"]:
             detail = f"it could not write the cache: {written.get('reason')}: {written.get('detail')}"
             yield case.finding("smoke-files", "NOT_KEPT", detail, run="cold", rank=rank.rank)
     file = str(cold.record.get("file") or "")
@@ -103,19 +117,21 @@ def _missing(case: Case, paths: Sequence[str]) -> list[str]:
     return [name for name in wanted if not any(f"/{path}".endswith("/" + name) for path in paths)]
 
 
-def _check_laid_out(case: Case, cold: RunSeen) -> Iterator[Finding]:
+def _check_laid_out(case: Case, name: str, run: RunSeen) -> Iterator[Finding]:
     """What lay there was seen for what it is, and replaced where that is right. That it stays: `_check_left`."""
-    fate = case.expected.laid_out
-    if fate == "replaced" and not set(cold.files.changed) & {file.path for file in cold.files.before}:
-        yield case.finding("smoke-files", "NOT_REPLACED", "the broken file still lies there as it was", run="cold")
+    fate, layout = case.expected.laid_out, case.expected.scenario.layout
+    if name == "cold" and fate == "replaced" and not set(run.files.changed) & {file.path for file in run.files.before}:
+        yield case.finding("smoke-files", "NOT_REPLACED", "the broken file still lies there as it was", run=name)
     if not case.expected.persistent or fate is None or case.expected.strategy is Strategy.MANAGED:
         return
-    why = cold.record.get("why_cold", "")
-    wrong = why != "FOREIGN" if case.expected.scenario.layout == "foreign" else why in {"", "NO_CACHE", "FOREIGN"}
-    if wrong:
-        layout = case.expected.scenario.layout
-        detail = f"the {layout} file was taken for {why or 'a good one'}"
-        yield case.finding("smoke-files", "NOT_RECOGNISED", detail, run="cold")
+    if name == "warm" and fate == "replaced":
+        return
+    why = run.record["why_cold"]
+    kinds = {rank.report["cache"]["kind"] for rank in run.ranks}
+    wrong = why != "FOREIGN" if layout == "foreign" else why in {"", "NO_CACHE", "FOREIGN"}
+    if wrong or kinds != {"foreign" if layout == "foreign" else "miss"}:
+        detail = f"the {layout} file was taken for {why or 'a good one'} ({text(kinds)})"
+        yield case.finding("smoke-files", "NOT_RECOGNISED", detail, run=name)
 
 
 def _check_left(case: Case, name: str, run: RunSeen) -> Iterator[Finding]:
@@ -138,6 +154,13 @@ def _check_left(case: Case, name: str, run: RunSeen) -> Iterator[Finding]:
         yield case.finding("smoke-files", "LEFT_FILES", f"{kept}, and these changed: {text(touched)}", run=name)
 
 
+def _check_unread(case: Case, name: str, run: RunSeen) -> Iterator[Finding]:
+    """Where the cache is off, nobody reads what lies there."""
+    if not case.expected.persistent and run.files.read:
+        detail = f"the cache is off here, and it read {text(run.files.read)}"
+        yield case.finding("smoke-files", "LAID_OUT_READ", detail, run=name)
+
+
 def _check_round_trip(case: Case, name: str, run: RunSeen) -> Iterator[Finding]:
     """Entries in memory against entries on disk, on every rank that compared them."""
     if not case.expected.persistent:
@@ -147,7 +170,7 @@ def _check_round_trip(case: Case, name: str, run: RunSeen) -> Iterator[Finding]:
         trip = rank.report.get("round_trip", {})
         if trip.get("lost") or trip.get("other_tactic"):
             yield _loss(case, name, rank.rank, trip)
-        elif name == "cold" and rank in wrote and not was_warm(run) and not trip.get("memory"):
+        elif name == "cold" and rank in wrote and not was_warm(run) and not trip["memory"]:
             detail = "entries in memory were not compared with those on disk"
             yield case.finding("smoke-loss", "ROUND_TRIP_LOSS", detail, run=name, rank=rank.rank)
         elif name == "cold" and rank in wrote and case.expected.diagnosis:
@@ -192,7 +215,7 @@ def _check_warm(case: Case, cold: RunSeen, warm: RunSeen) -> Iterator[Finding]:
         if anew:
             detail = f"it tuned anew: {', '.join(f'{count} buckets of {name}' for name, count in sorted(anew.items()))}"
             yield case.finding("smoke-warm", "WARM_MISSED", detail, run="warm", rank=rank.rank)
-        if (kind := rank.report["cache"].get("kind")) != "valid":
+        if (kind := rank.report["cache"]["kind"]) != "valid":
             detail = f"it found the cache {kind or 'of an unknown kind'}, not valid"
             yield case.finding("smoke-warm", "WARM_MISSED", detail, run="warm", rank=rank.rank)
         if not loaded or loaded < disk:
@@ -205,11 +228,11 @@ def _check_warm(case: Case, cold: RunSeen, warm: RunSeen) -> Iterator[Finding]:
 
 
 def _check_faster(case: Case, cold: RunSeen, warm: RunSeen) -> Iterator[Finding]:
-    if not cold.seconds or not warm.seconds:
-        detail = f"cold {text(cold.seconds)} s, warm {text(warm.seconds)} s: not measured"
+    took, again = _without_compiling(cold), _without_compiling(warm)
+    if took <= 0 or again <= 0:
+        detail = f"cold {text(cold.seconds)} s, warm {text(warm.seconds)} s, and no more than compiling: not measured"
         yield case.finding("smoke-warm", "NOT_FASTER", detail)
-    elif not case.expected.diagnosis and _without_compiling(warm) >= _without_compiling(cold):
-        took, again = _without_compiling(cold), _without_compiling(warm)
+    elif not case.expected.diagnosis and again >= took:
         detail = f"the warm run took {again:.2f} s, the cold one {took:.2f} s, compiling left out"
         yield case.finding("smoke-warm", "NOT_FASTER", detail, hint="look at what the warm run tuned or compiled")
 

@@ -86,9 +86,16 @@ def _check_interface(api: Mapping[str, Any], row: Row | None) -> Iterator[Findin
         if text(found) != text(wanted) or found is None:
             detail = f"{name}: the installed tuner has {text(found)}, the row says {text(wanted)}"
             yield _finding("smoke-interface", "API_DIFFERS", detail, hint="nox -s probe derives the row anew")
-    fields, known = api.get("metadata_fields"), row.facts.get("metadata_fields")
-    if fields is not None and known is not None and (new := set(fields) - set(_items(known.value))):
-        detail = f"metadata_fields: the installed tuner records {text(new)}, of which the row says nothing"
+    yield from _check_metadata(api, row)
+
+
+def _check_metadata(api: Mapping[str, Any], row: Row) -> Iterator[Finding]:
+    """Which of the row's fields are recorded depends on the machine; one that it does not know is a difference."""
+    fact = row.facts.get("metadata_fields")
+    found, known = api.get("metadata_fields"), set(_items(fact.value if fact else None))
+    recorded = set(map(str, found)) if isinstance(found, list | tuple) else set()
+    if recorded - known or bool(recorded) != bool(known):
+        detail = f"metadata_fields: the installed tuner records {text(recorded)}, the row says {text(known)}"
         yield _finding("smoke-interface", "API_DIFFERS", detail, hint="nox -s probe derives the row anew")
 
 
@@ -113,9 +120,9 @@ def _check_pins(seen: Seen) -> Iterator[Finding]:
 def _check_kernels(seen: Seen) -> Iterator[Finding]:
     """Kernels of an earlier run were compiled for what is here; a fresh folder of this run's own says nothing."""
     here = {"cuda": seen.machine.cuda, "flashinfer": installed_release(seen), "arch": seen.machine.arch}
-    for name, value in here.items():
-        if name in seen.jit and seen.jit[name] != value:
-            detail = f"the compiled kernels are for {name} {text(seen.jit[name])}, and this machine has {text(value)}"
+    for name, value in here.items() if seen.jit != {"fresh": True} else ():
+        if (found := seen.jit.get(name)) != value:
+            detail = f"the compiled kernels are for {name} {text(found)}, and this machine has {text(value)}"
             yield _finding("smoke-kernels", "JIT_CACHE_FOREIGN", detail, hint="empty the folder of --jit-cache")
 
 

@@ -7,10 +7,8 @@ from collections.abc import Iterator
 from tooling.findings import Finding, Severity
 from tooling.smoke.case import Case, called
 from tooling.smoke.checks_runs import nothing_to_tune
+from tooling.smoke.consistency import out_type
 from tooling.smoke.observations import ErrorSeen, RankSeen
-
-OUT_TYPES = {"bf16": "bfloat16", "fp16": "float16"}
-"""Endings of the reference runner's labels, for a record that does not name the type of output."""
 
 BOUNDS = {
     ("bf16_gemm", "bfloat16"): 2.0**-7,
@@ -32,10 +30,11 @@ whose sums are kept in fewer bits; the bounds are 1.9 to 4.8 times that. A wrong
 def check_numbers(case: Case) -> tuple[Finding, ...]:
     """Every finding on numerical results of the runs that ended."""
     findings: list[Finding] = []
+    labels = {error.label for _, run in case.ended_runs for rank in run.ranks for error in rank.errors}
     for name, run in case.ended_runs:
         for rank in run.ranks:
             if not nothing_to_tune(case, run):
-                findings += _check_taken(case, name, rank)
+                findings += _check_taken(case, name, rank, labels)
             for error in rank.errors:
                 findings += _check_one(case, name, rank, error)
     return (*findings, *_check_equal(case))
@@ -43,12 +42,13 @@ def check_numbers(case: Case) -> tuple[Finding, ...]:
 
 def bound(error: ErrorSeen) -> float | None:
     """The bound of that operation and type of output; None where no measurement justifies one."""
-    return BOUNDS.get((error.operation, error.out or OUT_TYPES.get(error.label.rsplit("_", 1)[-1], "")))
+    return BOUNDS.get((error.operation, error.out or out_type(error)))
 
 
-def _check_taken(case: Case, name: str, rank: RankSeen) -> Iterator[Finding]:
-    """Each operation that was called was compared with float32."""
+def _check_taken(case: Case, name: str, rank: RankSeen, labels: set[str]) -> Iterator[Finding]:
+    """Each operation that was called was compared with float32, and all that was compared elsewhere in the scenario."""
     blind = sorted(called(rank) - {error.operation for error in rank.errors})
+    blind += sorted(labels - {error.label for error in rank.errors})
     if blind or not rank.errors:
         detail = (
             f"{', '.join(blind) or 'nothing'} was not compared with float32"
@@ -84,7 +84,7 @@ def _check_equal(case: Case) -> Iterator[Finding]:
         warm = {error.label: error for error in after.errors}
         for error in before.errors:
             other = warm.get(error.label)
-            bits = other is not None and (not error.sha256 or not other.sha256 or error.sha256 == other.sha256)
+            bits = other is not None and error.sha256 == other.sha256
             if other is None or error.largest != other.largest or not bits:
                 found = (
                     "was not taken" if other is None else f"{other.largest}, other bits" if not bits else other.largest

@@ -6,11 +6,16 @@ from collections.abc import Iterator
 
 from tooling.capabilities.gating import Strategy
 from tooling.findings import Finding, Severity
-from tooling.smoke.case import CHECKS, ENDS, Case, called, enters_tuning, is_bucket, passes, text, tuned
+from tooling.smoke.case import CHECKS, ENDS, Case, called, enters_tuning, is_bucket, passes, text, tuned, was_warm
 from tooling.smoke.observations import RankSeen, RunSeen
 
 CONSEQUENCES = ("StuckError", "PeerFailedError")
 """Errors of the warm-up that a rank raises because another one failed or did not come."""
+
+WAITS = ("waits at ", "join", "close")
+"""Beginnings of the steps at which a rank waits for the others."""
+
+FULL = ("No space left on device", "Disk quota exceeded")
 
 LINES_SHOWN = 3
 
@@ -46,25 +51,32 @@ def _check_ends(case: Case, name: str, run: RunSeen) -> Iterator[Finding]:
             continue
         step = f" at step {rank.step!r}" if rank.step else " before its first step"
         why = f": {rank.why}" if rank.why else ""
-        status = f" (exit status {rank.exit_status})" if rank.exit_status is not None else ""
+        status = f" (exit status {rank.exit_status})" if rank.exit_status else ""
         reason = {"error": "WARMUP_FAILED", "died": "DIED", "hung": "HUNG", "not-started": "NOT_STARTED"}[rank.end]
         detail = f"{ENDS[rank.end]}{step}{status}{why}"
-        reason = "GAVE_UP" if _is_consequence(rank) else reason
+        reason = "GAVE_UP" if _is_consequence(rank) else "NO_DISK" if _met_a_full_disk(rank) else reason
         yield case.finding("smoke-runs", reason, detail, run=name, rank=rank.rank, hint=_last_line(rank))
 
 
 def _cause_first(rank: RankSeen) -> tuple[int, int]:
-    order = {"died": 0, "error": 1, "hung": 2, "not-started": 4, "ended": 5}
-    return (3 if _is_consequence(rank) else order[rank.end], rank.rank)
+    """Of several that hung, one that works on something comes before those that wait for it."""
+    order = {"died": 0, "error": 1, "hung": 2, "not-started": 5, "ended": 6}
+    waits = rank.end == "hung" and rank.step.startswith(WAITS)
+    return (4 if _is_consequence(rank) else 3 if waits else order[rank.end], rank.rank)
 
 
 def _is_consequence(rank: RankSeen) -> bool:
     return rank.end == "error" and rank.why.startswith(CONSEQUENCES)
 
 
+def _met_a_full_disk(rank: RankSeen) -> bool:
+    """Whether it says so itself; ninja and compilers say it in the words of the system."""
+    return any(words in f"{rank.why}\n{rank.log_tail}" for words in FULL)
+
+
 def _last_line(rank: RankSeen) -> str:
     lines = [line.strip() for line in rank.log_tail.splitlines() if line.strip()]
-    return f"its log ends: {lines[-1]}" if lines else ""
+    return f"its log ends: {lines[-1]}" if lines and lines[-1] not in rank.why else ""
 
 
 def _check_damage(case: Case, name: str, run: RunSeen, *, fetched: bool) -> Iterator[Finding]:
@@ -78,12 +90,15 @@ def _check_damage(case: Case, name: str, run: RunSeen, *, fetched: bool) -> Iter
             hint = "free the GPU's memory: what was tuned then is no measurement"
             yield case.finding("smoke-cuda", "OUT_OF_MEMORY", detail, run=name, rank=rank.rank, hint=hint)
         if rank.skipped_tactics:
-            detail = f"{len(rank.skipped_tactics)} tactics failed and were skipped: {_some(rank.skipped_tactics)}"
+            failed = f"{len(rank.skipped_tactics)} tactics failed and were"
+            failed = "one tactic failed and was" if len(rank.skipped_tactics) == 1 else failed
+            detail = f"{failed} left out: {_some(rank.skipped_tactics)}"
             yield case.finding(
                 "smoke-cuda", "SKIPPED_TACTICS", detail, run=name, rank=rank.rank, severity=Severity.WARNING
             )
         if rank.downloads:
-            detail = f"{len(rank.downloads)} downloads at run time: {_some(rank.downloads)}"
+            downloads = "one download" if len(rank.downloads) == 1 else f"{len(rank.downloads)} downloads"
+            detail = f"{downloads} at run time: {_some(rank.downloads)}"
             severity = Severity.WARNING if fetched else Severity.ERROR
             hint = "install flashinfer-cubin of the same version" if fetched else ""
             yield case.finding(
@@ -98,12 +113,11 @@ def _check_strategy(case: Case, name: str, run: RunSeen) -> Iterator[Finding]:
     if expected.diagnosis:
         why = f"{expected.strategy} was forced"
     for rank in run.ranks:
-        found = rank.strategy or str(run.record.get("strategy", ""))
-        if found != expected.strategy:
-            detail = f"the strategy is {found or 'not told'}, {why}"
+        if rank.strategy != expected.strategy:
+            detail = f"the strategy is {rank.strategy or 'not told'}, {why}"
             yield case.finding("smoke-strategy", "WRONG_STRATEGY", detail, run=name, rank=rank.rank)
         elif (acted := _acted(rank, run, expected.strategy)) and not _all_skipped(case, run):
-            detail = f"it says {found}, and {acted}"
+            detail = f"it says {rank.strategy}, and {acted}"
             yield case.finding("smoke-strategy", "WRONG_STRATEGY", detail, run=name, rank=rank.rank)
     for key, wanted in (("persistent", expected.persistent), ("rule", expected.gating.rule)):
         if (said := run.record.get(key)) != wanted:
@@ -130,10 +144,8 @@ def _check_skipping(case: Case, name: str, run: RunSeen) -> Iterator[Finding]:
         if found != wanted and (entered or found is not None):
             detail = f"autotune got {_argument(found)}, expected {_argument(wanted)}"
             yield case.finding("smoke-skipping", "SKIP_OPS", detail, run=name, rank=rank.rank)
-        for operation in sorted(case.left_out):
-            if count := tuned(rank).get(operation, 0):
-                detail = f"{operation} is to be skipped, and {count} buckets of it were tuned"
-                yield case.finding("smoke-skipping", "SKIP_OPS", detail, run=name, rank=rank.rank)
+        for detail in _skipped(case, rank, entered=entered and not was_warm(run)):
+            yield case.finding("smoke-skipping", "SKIP_OPS", detail, run=name, rank=rank.rank)
     if sorted(run.record.get("skip_ops", ())) != sorted(case.left_out):
         detail = f"the warm-up's record skips {text(run.record.get('skip_ops'))}, expected {text(case.left_out)}"
         yield case.finding("smoke-skipping", "SKIP_OPS", detail, run=name)
@@ -142,6 +154,19 @@ def _check_skipping(case: Case, name: str, run: RunSeen) -> Iterator[Finding]:
         if run.record.get(key) != said:
             detail = f"the warm-up's record has {key} {run.record.get(key)}, expected {said}"
             yield case.finding("smoke-skipping", "SKIP_OPS", detail, run=name)
+
+
+def _skipped(case: Case, rank: RankSeen, *, entered: bool) -> Iterator[str]:
+    """What was skipped unasked, and what is to be skipped and was tuned, or called in tuning mode and not skipped."""
+    skips = {operation for counts in passes(rank).values() for operation, one in counts.items() if one["skipped"]}
+    skips |= {operation for counts in rank.lookups.values() for operation, one in counts.items() if one["skipped"]}
+    for operation in sorted(skips - case.left_out):
+        yield f"calls of {operation} were skipped, and nobody asked for that"
+    for operation in sorted(case.left_out):
+        if count := tuned(rank).get(operation, 0):
+            yield f"{operation} is to be skipped, and {count} buckets of it were tuned"
+        elif entered and operation in called(rank) - skips:
+            yield f"{operation} is to be skipped, and no call of it was"
 
 
 def _argument(passed: tuple[str, ...] | None) -> str:
@@ -191,7 +216,7 @@ def _check_ranks(case: Case, name: str, run: RunSeen) -> Iterator[Finding]:
 
 
 def _check_looked(case: Case, name: str, run: RunSeen) -> Iterator[Finding]:
-    """Every operation was looked up in both check passes and between buckets, on all ranks at the same token counts.
+    """Every operation was looked up in both check passes and at each token count, on all ranks at the same ones.
 
     No look-ups, no proof.
     """
@@ -206,9 +231,11 @@ def _check_looked(case: Case, name: str, run: RunSeen) -> Iterator[Finding]:
             if blind or not counts:
                 detail = f"no look-ups of {text(blind) if blind else 'anything'} in {where}"
                 yield case.finding("smoke-lookups", "ZERO_LOOKUPS", detail, run=name, rank=rank.rank)
-        if missing := sorted(sizes - set(rank.lookups), key=int):
-            detail = f"no look-ups at {', '.join(missing)} tokens, and elsewhere in the scenario there are"
-            yield case.finding("smoke-lookups", "ZERO_LOOKUPS", detail, run=name, rank=rank.rank)
+        for operation in sorted(called(rank)):
+            at = {size for size, counts in rank.lookups.items() if counts.get(operation, {}).get("lookups", 0)}
+            if missing := sorted(sizes - at, key=int):
+                detail = f"no look-ups of {operation} at {', '.join(missing)} tokens, where there are others"
+                yield case.finding("smoke-lookups", "ZERO_LOOKUPS", detail, run=name, rank=rank.rank)
 
 
 def _between(rank: RankSeen) -> dict[str, dict[str, int]]:

@@ -2,108 +2,124 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
-from typing import Any, get_args
+from typing import Any
 
-from tooling.smoke.case import OUTSIDE
-from tooling.smoke.observations import End, RankSeen, RunSeen, ScenarioSeen, Seen
+from tooling.smoke.case import OUTSIDE, called
+from tooling.smoke.observations import ErrorSeen, RankSeen, RunSeen, ScenarioSeen, Seen
+from tooling.smoke.shapes import (
+    is_count,
+    is_seconds,
+    mistyped,
+    mistyped_files,
+    mistyped_record,
+    mistyped_report,
+    mistyped_whole,
+    typed,
+)
 
-RANK: Mapping[str, type | tuple[type, ...]] = {
-    "rank": int, "step": str, "why": str, "exit_status": (int, type(None)), "strategy": str, "report": dict,
-    "lookups": dict, "tactics_sha256": str, "passed": (list, type(None)), "jit_s": (int, float, type(None)),
-    "tuning_s": (int, float, type(None)), "device": str, "errors": list, "sticky_error": str, "log_tail": str,
-}  # fmt: skip
-ERROR: Mapping[str, type | tuple[type, ...]] = {
-    "label": str, "operation": str, "largest": (int, float, type(None)), "finite": bool, "out": str, "sha256": str,
-}  # fmt: skip
 COUNTED = ("calls", "lookups", "hits", "misses", "fell_back", "skipped", "tuned")
 
-REPORT: Mapping[str, type | tuple[type, ...]] = {
-    "rank": int, "cache": dict, "loaded": int, "tuned": int, "hits": int, "passes": dict, "round_trip": dict,
-    "written": (dict, type(None)),
-}  # fmt: skip
-ROUND_TRIP: Mapping[str, type | tuple[type, ...]] = {
-    "memory": int, "disk": int, "lost": int, "lost_keys": list, "other_tactic": list,
-}  # fmt: skip
-RECORD: Mapping[str, type | tuple[type, ...]] = {
-    "strategy": str, "persistent": bool, "rule": int, "release": str, "arch": str, "file": (str, type(None)),
-    "warm": bool, "why_cold": str, "loaded": int, "tuned": int, "skip_ops": list,
-    "nothing_to_tune": bool, "difference": str,
-}  # fmt: skip
-"""Fields that the checks read, and their types, where a run ended."""
+OUT_TYPES = {"bf16": "bfloat16", "fp16": "float16"}
+"""Endings of the reference runner's labels, and the types that come out."""
+
+ROUNDING_S = 0.01
+"""How far sums of times may be from the whole that they are parts of."""
 
 
 def contradictions(scenario: ScenarioSeen) -> tuple[str, ...]:
     """What is missing, of another type, or contradicts itself in the scenario's runs, a sentence each."""
     runs = (("cold", scenario.cold), ("warm", scenario.warm))
-    return tuple(f"{name} run: {one}" for name, run in runs if run is not None for one in _in_run(run))
+    found = typed({"not_run": scenario.not_run}, {"not_run": str}, "it")
+    return (*found, *(f"{name} run: {one}" for name, run in runs if run is not None for one in _in_run(run)))
 
 
 def machine_contradictions(seen: Seen) -> tuple[str, ...]:
-    """What is of another type among the versions that are compared."""
-    texts = {"machine.packages": seen.machine.packages, "pinned": seen.pinned, "bypasses": seen.bypasses}
-    found = [f"{path} is {value!r}" for path, value in texts.items() if not _is_texts(value)]
-    return (*found, *_typed(seen.machine.as_json(), {"gpus": list, "arch": str, "api": dict}, "machine"))
-
-
-def mistyped(rank: RankSeen) -> Iterator[str]:
-    """What is of another type than a worker writes, of a rank however it ended."""
-    yield from _typed(rank.as_json(), RANK, "it")
-    if rank.end not in get_args(End):
-        yield f"its end is {rank.end!r}"
-    for error in rank.errors:
-        yield from _typed(error.as_json(), ERROR, f"errors of {error.label}")
-
-
-def is_seconds(value: object) -> bool:
-    """Whether that is a time that can have passed."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
+    """What is of another type beside the scenarios, or contradicts what is told of those."""
+    found = tuple(mistyped_whole(seen))
+    times = [run.seconds for one in seen.scenarios for run in (one.cold, one.warm) if run and is_seconds(run.seconds)]
+    if found or seen.took_s is None or sum(filter(None, times)) <= seen.took_s + ROUNDING_S:
+        return found
+    return (f"the warm-ups took {sum(filter(None, times)):.1f} s, and all of the run {seen.took_s:.1f} s",)
 
 
 def _in_run(run: RunSeen) -> Iterator[str]:
     problems = [f"rank {rank.rank}: {one}" for rank in run.ranks for one in mistyped(rank)]
+    problems += mistyped_files(run.files)
     if run.seconds is not None and not is_seconds(run.seconds):
         problems.append(f"seconds is {run.seconds!r}")
     if problems or not run.ended:
         yield from problems
         return
-    problems += _typed(run.record, RECORD, "record")
-    numbers = [rank.rank for rank in run.ranks]
-    if numbers != list(range(len(numbers))):
-        problems.append(f"its ranks are numbered {numbers}")
+    problems += [*mistyped_record(run.record), *_of_an_ended_run(run)]
     for rank in run.ranks:
         problems += [f"rank {rank.rank}: {one}" for one in _in_rank(rank)]
     yield from problems
     if not problems:
         yield from _sums(run)
+        yield from _times(run)
 
 
-def mistyped_report(report: object) -> Iterator[str]:
-    """What is of another type than the warm-up writes in a rank's part of its record."""
-    yield from _typed(report, REPORT, "report")
+def _of_an_ended_run(run: RunSeen) -> Iterator[str]:
+    """What every run has whose ranks all wrote their answer."""
+    numbers = [rank.rank for rank in run.ranks]
+    if numbers != list(range(len(numbers))):
+        yield f"its ranks are numbered {numbers}"
+    if run.seconds is None:
+        yield "it ended and was not timed"
+    if run.files.read is None:
+        yield "it ended, and nobody says which files it read"
 
 
 def _in_rank(rank: RankSeen) -> Iterator[str]:
-    if rank.exit_status not in {0, None}:
+    if rank.exit_status != 0:
         yield f"it ended with exit status {rank.exit_status}, and is said to have ended well"
     if rank.why:
         yield f"it is said to have ended well, and why is {rank.why!r}"
     problems = [*mistyped_report(rank.report)]
     if not problems:
-        problems += _typed(rank.report["round_trip"], ROUND_TRIP, "report.round_trip")
         problems += _counted(rank.report["passes"], "report.passes", outside=OUTSIDE)
     problems += _counted(rank.lookups, "lookups", outside=tuple(rank.lookups))
     problems += [f"lookups at {size!r}, which is no token count" for size in rank.lookups if not size.isdigit()]
     yield from problems
     if problems:
         return
-    if rank.report["rank"] != rank.rank:
-        yield f"its report is of rank {rank.report['rank']}"
+    yield from _in_report(rank)
+    yield from _in_errors(rank)
+
+
+def _in_report(rank: RankSeen) -> Iterator[str]:
+    report = rank.report
+    if report["rank"] != rank.rank:
+        yield f"its report is of rank {report['rank']}"
     for name in ("tuned", "hits"):
-        total = sum(one[name] for by_operation in rank.report["passes"].values() for one in by_operation.values())
-        if total != rank.report[name]:
-            yield f"report.{name} is {rank.report[name]}, and its passes come to {total}"
+        total = sum(one[name] for by_operation in report["passes"].values() for one in by_operation.values())
+        if total != report[name]:
+            yield f"report.{name} is {report[name]}, and its passes come to {total}"
+    if report["digest"] != rank.tactics_sha256:
+        yield "report.digest and tactics_sha256 are two"
+    if set(report["seconds"]) != set(report["passes"]):
+        yield "report.seconds is of other passes than report.passes"
+    trip = report["round_trip"]
+    if trip["memory"] > trip["disk"] + trip["lost"]:
+        yield f"{trip['memory']} entries in memory, {trip['disk']} on disk, and {trip['lost']} were lost"
+
+
+def _in_errors(rank: RankSeen) -> Iterator[str]:
+    labels = [error.label for error in rank.errors]
+    if len(set(labels)) != len(labels):
+        yield "errors name a label twice"
+    there = called(rank)
+    for error in rank.errors:
+        if there and error.operation not in there:
+            yield f"errors of {error.label}: {error.operation} was never called"
+        if error.out and error.out != out_type(error, error.out):
+            yield f"errors of {error.label}: {error.out} came out"
+
+
+def out_type(error: ErrorSeen, default: str = "") -> str:
+    """The type that the label names, the default where it names none."""
+    return OUT_TYPES.get(error.label.rsplit("_", 1)[-1], default)
 
 
 def _sums(run: RunSeen) -> Iterator[str]:
@@ -113,8 +129,24 @@ def _sums(run: RunSeen) -> Iterator[str]:
         if run.record[name] != total:
             yield f"record.{name} is {run.record[name]}, and its ranks come to {total}"
     for rank in run.ranks:
-        if rank.strategy and rank.strategy != run.record["strategy"]:
-            yield f"rank {rank.rank} names {rank.strategy} and the record {run.record['strategy']}"
+        if rank.strategy != run.record["strategy"]:
+            yield f"rank {rank.rank} names {rank.strategy or 'no strategy'} and the record {run.record['strategy']}"
+    if len(run.ranks) == 1 and run.record["difference"]:
+        yield "it has one rank, and ranks hold different tactics"
+    if len(run.ranks) > 1 and "barrier" not in run.record["spread_s"]:
+        yield "record.spread_s does not say how far apart the ranks were at the barrier"
+
+
+def _times(run: RunSeen) -> Iterator[str]:
+    """No part of a warm-up takes longer than the slowest rank's whole."""
+    whole = (run.seconds or 0.0) + ROUNDING_S
+    for rank in run.ranks:
+        in_passes = sum(rank.report["seconds"].values())
+        if in_passes > whole:
+            yield f"rank {rank.rank}: its passes took {in_passes:.2f} s, and the warm-up {run.seconds:.2f} s"
+        compiling, tuning = rank.jit_s or 0.0, rank.tuning_s or 0.0
+        if compiling + tuning > whole:
+            yield f"rank {rank.rank}: {compiling + tuning:.2f} s compiling and tuning in {run.seconds:.2f} s"
 
 
 def _counted(places: Any, path: str, *, outside: tuple[str, ...]) -> Iterator[str]:
@@ -132,33 +164,16 @@ def _counted(places: Any, path: str, *, outside: tuple[str, ...]) -> Iterator[st
 
 
 def _one_count(counts: Any, *, tuning: bool) -> Iterator[str]:
-    if not isinstance(counts, Mapping) or any(not _is_count(counts.get(name)) for name in COUNTED):
+    if not isinstance(counts, Mapping) or any(not is_count(counts.get(name)) for name in COUNTED):
         yield f"{counts!r} is no count"
         return
     if counts["lookups"] != counts["hits"] + counts["misses"]:
         yield f"{counts['lookups']} look-ups, and {counts['hits']} hits and {counts['misses']} misses"
     if counts["fell_back"] > counts["misses"] or counts["fell_back"] + counts["skipped"] > counts["calls"]:
         yield f"{counts['calls']} calls, {counts['fell_back']} fell back and {counts['skipped']} were skipped"
-    if not tuning and counts["calls"] > counts["lookups"] + counts["skipped"]:
+    if not tuning and (
+        counts["calls"] > counts["lookups"] + counts["skipped"] or bool(counts["lookups"]) > counts["calls"]
+    ):
         yield f"{counts['calls']} calls outside of tuning mode, and {counts['lookups']} look-ups"
     if not tuning and counts["tuned"]:
         yield f"{counts['tuned']} buckets tuned outside of tuning mode"
-
-
-def _is_texts(value: object) -> bool:
-    return isinstance(value, Mapping) and all(isinstance(one, str | None) for one in value.values())
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
-def _typed(value: Any, wanted: Mapping[str, type | tuple[type, ...]], path: str) -> Iterator[str]:
-    if not isinstance(value, Mapping):
-        yield f"{path} is {value!r}"
-        return
-    for name, kind in wanted.items():
-        found = value.get(name, ...)
-        exact = isinstance(found, kind) and (kind is bool or not isinstance(found, bool))
-        if found is ... or not exact:
-            yield f"{path} has no {name}" if found is ... else f"{path}.{name} is {found!r}"

@@ -19,13 +19,15 @@ from tooling.smoke.judgement import Judgement, ScenarioJudged, ScenarioStatus, w
 from tooling.smoke.observations import INTERRUPTED, Seen
 from tooling.smoke.scenarios import Scenario
 
-NOT_RUN = ("INTERRUPTED", "NO_GPU", "NO_SCENARIO", "NOT_RUN", "MISSING_SCENARIO", "NOTHING_TO_TUNE")
+SHOWS_NOTHING = frozenset({"INTERRUPTED", "NO_GPU", "NO_DISK"})
+"""Reasons with which nothing else that was found is a fact about the release."""
+NOT_RUN = (*sorted(SHOWS_NOTHING), "NO_SCENARIO", "NOT_RUN", "MISSING_SCENARIO", "NOTHING_TO_TUNE")
 """Reasons that say that nothing was shown, rather than that something is wrong."""
 
 WEIGHTS = {
     reason: weight
     for weight, reason in enumerate((
-        "INTERRUPTED", "NO_GPU", "CORRUPT", "NO_FLASHINFER", "NO_ROW", "WRONG_ROW", "PIN_SKEW", "UNPINNED",
+        "INTERRUPTED", "NO_GPU", "NO_DISK", "CORRUPT", "NO_FLASHINFER", "NO_ROW", "WRONG_ROW", "PIN_SKEW", "UNPINNED",
         "FLASHINFER_BROKEN", "API_DIFFERS", "OTHER_MACHINE", "DIED", "WARMUP_FAILED", "HUNG", "GAVE_UP",
         "NOT_STARTED", "STICKY_CUDA_ERROR", "OUT_OF_MEMORY", "WRONG_STRATEGY", "LAID_OUT_CHANGED", "NOT_ANEW",
         "WARM_MISSED", "ROUND_TRIP_LOSS", "RANKS_DIFFER", "MISSES", "NOT_FINITE", "WRONG_NUMBERS",
@@ -57,12 +59,12 @@ def _ranks_seen(seen: Seen, scenario: Scenario) -> int:
 
 
 def _outcome(findings: Sequence[Finding]) -> tuple[Literal["pass", "fail", "not-run"], str | None]:
-    """An interrupt and a machine without a GPU show nothing, whatever else was found; else any real error fails."""
+    """An interrupt, a machine without a GPU and a full disk show nothing, whatever else was found; else errors fail."""
     errors = [finding for finding in findings if finding.severity is Severity.ERROR]
     if not errors:
         return "pass", None
     reasons = [finding.reason for finding in errors]
-    if always := next((reason for reason in reasons if reason in {"INTERRUPTED", "NO_GPU"}), None):
+    if always := next((reason for reason in reasons if reason in SHOWS_NOTHING), None):
         return "not-run", always
     wrong = next((reason for reason in reasons if reason not in NOT_RUN), None)
     return ("fail", wrong) if wrong else ("not-run", reasons[0])
@@ -115,19 +117,25 @@ def _checks(case: Case, seen: Seen, row: Row | None) -> tuple[Finding, ...]:
 
 
 def _check_same(case: Case, seen: Seen) -> Iterator[Finding]:
-    """The ranks ran on the release and the architecture that this machine has."""
+    """The ranks ran on the release, the architecture and the GPUs that this machine has."""
     wanted = {"release": installed_release(seen), "arch": seen.machine.arch}
     for name, run in case.ended_runs:
         for key, value in wanted.items():
             if (found := run.record.get(key)) != value:
                 detail = f"the warm-up ran on {key} {text(found)}, and this machine has {text(value)}"
                 yield case.finding("smoke-runs", "OTHER_MACHINE", detail, run=name)
+        for rank in run.ranks if seen.machine.gpus else ():
+            if rank.device.partition(" ")[2] not in seen.machine.gpus:
+                detail = (
+                    f"it ran on {rank.device or 'an unknown device'}, and this machine has {text(seen.machine.gpus)}"
+                )
+                yield case.finding("smoke-runs", "OTHER_MACHINE", detail, run=name, rank=rank.rank)
 
 
 def _status(findings: Sequence[Finding], *, known: bool) -> ScenarioStatus:
     """The worst of a scenario's findings."""
     errors = {finding.reason for finding in findings if finding.severity is Severity.ERROR}
-    if errors - set(NOT_RUN):
+    if errors - set(NOT_RUN) and "NO_DISK" not in errors:
         return "fail"
     if errors:
         return "nothing_to_tune" if errors == {"NOTHING_TO_TUNE"} else "not-run"

@@ -153,7 +153,7 @@ def _ended(rank: RankSeen) -> str:
     if rank.end == "ended":
         return "ended well"
     step = f"at step {rank.step!r}" if rank.step else "before its first step"
-    status = f", exit status {rank.exit_status}" if rank.exit_status is not None else ""
+    status = f", exit status {rank.exit_status}" if rank.exit_status else ""
     return f"{ENDS[rank.end]} {step}{status}{f': {rank.why}' if rank.why else ''}"
 
 

@@ -14,6 +14,7 @@ SOUND: dict[str, Any] = {
     "cuda": "13.0",
     "available": True,
     "gpus": ["NVIDIA H200"],
+    "archs": ["sm90"],
     "trouble": "",
     "packages": {"flashinfer-python": "0.6.13"},
 }
@@ -53,7 +54,7 @@ def test_available_and_no_device_is_no_gpu() -> None:
 
 
 def test_all_gpus_are_used_unless_some_are_named() -> None:
-    machine = {**SOUND, "gpus": ["a", "b", "c"]}
+    machine = {**SOUND, "gpus": ["a", "b", "c"], "archs": ["sm90", "sm90", "sm90"]}
     assert choose_devices([], machine, ranks=2) == (0, 1, 2)
     assert choose_devices([2, 0, 2], machine, ranks=2) == (2, 0)
 
@@ -70,3 +71,11 @@ def test_two_ranks_share_a_gpu_and_three_do_not() -> None:
     with pytest.raises(InputError, match="larger than the 1 GPU to use") as caught:
         choose_devices([], SOUND, ranks=3)
     assert caught.value.reason == "WORLD_TOO_LARGE"
+
+
+def test_gpus_of_two_architectures_are_no_world_and_those_of_one_are_chosen_among_them() -> None:
+    machine = {**SOUND, "gpus": ["NVIDIA H200", "NVIDIA B200"], "archs": ["sm90", "sm100"]}
+    with pytest.raises(InputError, match="0 is sm90, 1 is sm100") as caught:
+        choose_devices([], machine, ranks=2)
+    assert caught.value.reason == "MIXED_GPUS"
+    assert choose_devices([1], machine, ranks=2) == (1,)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tooling.edges.smoke.cache_root import ELSEWHERE, alter, lay_out, list_files
+from tests.small_disks import fill, mounted_disk
+from tooling.edges.smoke.cache_root import ELSEWHERE, alter, check_room, lay_out, list_files
 from tooling.edges.smoke.jit_cache import MARKER, open_jit_cache
 from tooling.errors import EdgeError, InputError
 from tooling.warmup.cache_text import CacheKind, judge
@@ -41,6 +42,15 @@ def test_files_are_laid_at_the_same_path_below_another_root(tmp_path: Path) -> N
     (tmp_path / "from" / "v" / "c.json").write_bytes(CACHE)
     assert lay_out("foreign", tmp_path / "from", tmp_path / "to") == 1
     assert (tmp_path / "to" / "v" / "c.json").read_bytes() == alter("foreign", CACHE)
+
+
+def test_a_full_disk_is_noticed_and_one_with_room_or_none_yet_is_not(tmp_path: Path) -> None:
+    check_room(tmp_path, tmp_path / "nowhere")
+    with mounted_disk(tmp_path / "disk", pages=64) as disk:
+        check_room(disk)
+        fill(disk, leave_pages=2)
+        with pytest.raises(OSError, match="No space left"):
+            check_room(tmp_path, disk)
 
 
 def test_a_new_folder_is_marked_and_used_again(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from tooling.smoke.consistency import is_seconds, mistyped, mistyped_report
 from tooling.smoke.observations import RankSeen
+from tooling.smoke.shapes import is_seconds, mistyped, mistyped_report
 from tooling.strict_json import parse_strict_json
 
 MOST_BYTES = 64 * 1024**2

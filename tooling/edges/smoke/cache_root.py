@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -13,6 +14,16 @@ from tooling.smoke.scenarios import Layout
 
 ELSEWHERE = "-elsewhere"
 """Behind one field of a foreign file's metadata: a definite value that no machine has."""
+
+ROOM_BYTES = 64 * 1024
+"""With less than this on a disk neither an answer nor a kernel can be written."""
+
+
+def check_room(*folders: Path) -> None:
+    """Raises OSError if the disk of one is full: whatever a rank has ended with comes of that."""
+    for folder in folders:
+        if folder.exists() and shutil.disk_usage(folder).free < ROOM_BYTES:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
 
 
 def list_files(root: Path) -> tuple[FileSeen, ...]:

@@ -50,14 +50,14 @@ def choose_devices(wanted: Sequence[int], machine: Mapping[str, Any], *, ranks: 
     """The numbers of the GPUs to use: those asked for, else all.
 
     Raises:
-        InputError: one that is not there, or more ranks than GPUs (two may share one).
+        InputError: one that is not there, more ranks than GPUs (two may share one), or GPUs that are not alike.
     """
     there = len(machine["gpus"])
     strangers = [number for number in wanted if not 0 <= number < there]
     if strangers:
         raise InputError(
             f"--device {', '.join(map(str, strangers))}: there is no such GPU",
-            hint=f"there are {', '.join(map(str, range(there)))}",
+            hint=f"the GPUs of this machine are {', '.join(map(str, range(there)))}",
             reason="UNKNOWN_DEVICE",
         )
     chosen = tuple(dict.fromkeys(wanted)) or tuple(range(there))
@@ -66,6 +66,13 @@ def choose_devices(wanted: Sequence[int], machine: Mapping[str, Any], *, ranks: 
             f"{ranks} ranks: a world larger than the {len(chosen)} GPU{'s' if len(chosen) != 1 else ''} to use",
             hint="two ranks can share a GPU, more cannot",
             reason="WORLD_TOO_LARGE",
+        )
+    if len({machine["archs"][number] for number in chosen}) > 1:
+        kinds = ", ".join(f"{number} is {machine['archs'][number]}" for number in chosen)
+        raise InputError(
+            f"GPUs of several architectures: {kinds}",
+            hint="a record is of one: choose with --device, and run it once for each",
+            reason="MIXED_GPUS",
         )
     return chosen
 

@@ -6,7 +6,9 @@ orchestrator a worker like others, which passes order, steps and answer between 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from importlib import import_module
@@ -19,6 +21,8 @@ NAMES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_PORT")
 MEET_S = 120.0
 SILENT_S = 30.0
 """After which one side of a relay takes the other for dead."""
+LEAVE_S = 10.0
+"""How long rank 0 stays at most for the others to hear that it is done."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +46,7 @@ def find_launched(environ: Mapping[str, str]) -> Launched | None:
     """The world in those variables; None without a launcher or in a world of one.
 
     Raises:
-        InputError: some of a launcher's variables are missing or no numbers.
+        InputError: some of a launcher's variables are missing, no numbers, or of no world that there can be.
     """
     if "RANK" not in environ or "WORLD_SIZE" not in environ:
         return None
@@ -55,8 +59,15 @@ def find_launched(environ: Mapping[str, str]) -> Launched | None:
             hint="start it with torchrun, or unset RANK and WORLD_SIZE",
             reason="BAD_WORLD",
         ) from cause
-    if ranks == 1:
+    if (rank, ranks) == (0, 1):
         return None
+    if not (0 <= rank < ranks and 0 <= local_rank < local_ranks <= ranks and 0 < port < 65536 and address):
+        told = ", ".join(f"{name}={environ[name]!r}" for name in (*NAMES, "MASTER_ADDR"))
+        raise InputError(
+            f"there can be no such place in a launcher's world: {told}",
+            hint="start it with torchrun, or unset RANK and WORLD_SIZE",
+            reason="BAD_WORLD",
+        )
     return Launched(
         rank=rank,
         ranks=ranks,
@@ -83,7 +94,7 @@ def open_store(launched: Launched, *, hosts: bool = False) -> Any:
             timeout=timedelta(seconds=MEET_S),
             wait_for_workers=False,
         )
-    except ImportError as cause:
+    except (ImportError, OSError) as cause:
         raise EdgeError(
             f"torch cannot be imported: {cause}", hint="install requirements/cuda.txt", reason="NO_TORCH"
         ) from cause
@@ -94,6 +105,26 @@ def open_store(launched: Launched, *, hosts: bool = False) -> Any:
     return dist.PrefixStore(PREFIX, store)
 
 
-def say_done(store: Any, exit_code: int) -> None:
-    """Lets the other ranks end with that code."""
+def say_done(store: Any, launched: Launched, exit_code: int) -> None:
+    """Lets the other ranks end with that code. A store that ends with this process stays until they have heard it."""
     store.set("done", str(exit_code))
+    until = time.monotonic() + LEAVE_S
+    while not launched.agent_store and store.add("left", 0) < launched.ranks - 1 and time.monotonic() < until:
+        time.sleep(0.1)
+
+
+def hear_done(store: Any) -> int | None:
+    """The code to end with, once rank 0 has said it; asked until then.
+
+    Raises:
+        EdgeError: the store is gone, and rank 0 with it.
+    """
+    try:
+        if not store.check(["done"]):
+            return None
+        code = int(store.get("done"))
+    except RuntimeError as cause:
+        raise EdgeError("rank 0 has gone without a word", reason="NO_STORE") from cause
+    with suppress(RuntimeError):
+        store.add("left", 1)
+    return code

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,13 @@ PACKAGES = (
     "triton",
 )
 LIMIT_S = 180.0
+KEYS = {"torch", "packages", "api"}
+"""Some of the answer's, which no other line of JSON has together."""
+NO_TUNER: dict[str, Any] = {
+    "autotuner": "none", "autotune_parameters": [], "config_files": False, "metadata_fields": [],
+    "process_group_timing": False, "managed_store": False,
+}  # fmt: skip
+"""What a release without `flashinfer.autotuner` offers (before 0.2.6)."""
 
 
 def look_at_machine(environ: Mapping[str, str], packages: Iterable[str] = ()) -> dict[str, Any]:
@@ -56,20 +64,29 @@ def look_at_machine(environ: Mapping[str, str], packages: Iterable[str] = ()) ->
             env={**environ, "PYTHONPATH": os.pathsep.join(paths)},
             capture_output=True,
             text=True,
+            errors="replace",
             stdin=subprocess.DEVNULL,
             timeout=LIMIT_S,
             check=False,
         )
-        return json.loads(done.stdout.splitlines()[-1])  # type: ignore[no-any-return]
     except subprocess.TimeoutExpired as cause:
         raise EdgeError(
             f"torch and FlashInfer could not be looked at within {LIMIT_S:.0f} s", reason="STUCK"
         ) from cause
-    except (ValueError, IndexError) as cause:
-        last = (done.stderr.strip().splitlines() or ["nothing was said"])[-1]
-        raise EdgeError(
-            f"looking at torch and FlashInfer ended with {done.returncode}: {last}", reason="BROKEN_PACKAGES"
-        ) from cause
+    if (told := _find_answer(done.stdout)) is not None:
+        return told
+    last = (done.stderr.strip().splitlines() or ["nothing was said"])[-1]
+    raise EdgeError(f"looking at torch and FlashInfer ended with {done.returncode}: {last}", reason="BROKEN_PACKAGES")
+
+
+def _find_answer(text: str) -> dict[str, Any] | None:
+    """The answer among whatever packages print when they are imported and when the process ends."""
+    for line in reversed(text.splitlines()):
+        with suppress(ValueError, RecursionError):
+            body = json.loads(line)
+            if isinstance(body, dict) and body.keys() >= KEYS:
+                return body
+    return None
 
 
 def main(packages: list[str]) -> dict[str, Any]:
@@ -96,7 +113,7 @@ def _versions(names: Iterable[str]) -> dict[str, str | None]:
 
 def _cuda() -> dict[str, Any]:
     """What torch says of the GPUs; `trouble` is its own complaint where it sees none."""
-    body: dict[str, Any] = {"torch": "", "cuda": None, "available": False, "gpus": [], "arch": "", "trouble": ""}
+    body: dict[str, Any] = {"torch": "", "cuda": None, "available": False, "gpus": [], "archs": [], "trouble": ""}
     try:
         torch = import_module("torch")
     except Exception as error:  # noqa: BLE001  # as above
@@ -108,8 +125,7 @@ def _cuda() -> dict[str, Any]:
             body["available"] = torch.cuda.is_available()
             count = torch.cuda.device_count()
             body["gpus"] = [torch.cuda.get_device_name(number) for number in range(count)]
-            if body["gpus"]:
-                body["arch"] = "sm{}{}".format(*torch.cuda.get_device_capability(0))
+            body["archs"] = ["sm{}{}".format(*torch.cuda.get_device_capability(number)) for number in range(count)]
             torch.cuda.init()
     except (RuntimeError, AssertionError) as error:
         body["trouble"] = str(error).split("\n", 1)[0]
@@ -151,7 +167,7 @@ def _api() -> dict[str, Any]:
     try:
         module = import_module("flashinfer.autotuner")
     except ImportError:
-        return {"autotuner": "none"}
+        return NO_TUNER
     tuner = module.AutoTuner
     collect = getattr(module, "_collect_metadata", None)
     return {

@@ -11,8 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from tooling.capabilities.gating import Strategy
-from tooling.edges.smoke.cache_root import lay_out, list_files, place
+from tooling.capabilities.gating import Strategy, World, gate
+from tooling.edges.smoke.cache_root import check_room, lay_out, list_files, place
 from tooling.edges.smoke.process import Worker
 from tooling.edges.smoke.runs import Conditions, Run, make_run
 from tooling.edges.smoke.watching import Crew
@@ -25,6 +25,7 @@ from tooling.warmup.settings import Deadlines
 
 NO_ROW = "the capabilities table has no row for the installed release"
 BROKEN_IMPORT = "FlashInfer cannot be imported"
+UNPREPARED = "while the file was made that is laid out here"
 
 
 class Audience(Protocol):
@@ -52,8 +53,7 @@ class Orchestrator:
 
     def conduct(self) -> tuple[ScenarioSeen, ...]:
         """Runs them in order. No process is left, also when it is interrupted."""
-        if self._conditions.row is None or self._conditions.broken:
-            why = BROKEN_IMPORT if self._conditions.broken else NO_ROW
+        if why := self._nothing_to_run():
             self.seen = {one.name: ScenarioSeen(name=one.name, not_run=why) for one in self.scenarios}
             return self.result()
         runs = self._plan()
@@ -72,10 +72,19 @@ class Orchestrator:
         found = [self.seen.get(one.name, ScenarioSeen(name=one.name)) for one in self.scenarios]
         return tuple(replace(one, not_run=not_run) if not_run and one.warm is None else one for one in found)
 
+    def _nothing_to_run(self) -> str:
+        """Why no worker could do anything on the installed release, or ""."""
+        if self._conditions.broken:
+            return BROKEN_IMPORT
+        if self._conditions.row is None:
+            return NO_ROW
+        gating = gate(self._conditions.row.facts, World())
+        return gating.why if gating.strategy is Strategy.NONE else ""
+
     def _is_worth_it(self, run: Run) -> bool:
-        """A warm run after a cold one that did not end would show nothing."""
+        """A warm run after a cold one that did not end would show nothing, nor any without the file to lay out."""
         before = self.seen.get(run.scenario.name)
-        return run.temperature == "cold" or before is None or before.cold is None or before.cold.ended
+        return before is None or (run.temperature == "warm" and before.cold is not None and before.cold.ended)
 
     def _plan(self) -> list[Run]:
         laid = {one.ranks: one for one in self.scenarios if one.layout != "none"}
@@ -128,10 +137,15 @@ class Orchestrator:
         finally:
             crew.close()
         answers = [worker.answer() for worker in crew.workers]
-        if not run.shown:
+        seen = _run_seen(ranks, answers, FilesSeen(before=before, after=list_files(run.cache)))
+        if not seen.ended:
+            check_room(self._conditions.folder, self._conditions.jit)
+        if run.shown:
+            self._note(run, seen)
+        elif seen.ended:
             self._kept[run.scenario.ranks] = answers[0]
-            return
-        self._note(run, _run_seen(ranks, answers, FilesSeen(before=before, after=list_files(run.cache))))
+        else:
+            self._note_unprepared(run.scenario.ranks, seen)
 
     def _left(self, run: Run) -> Deadlines:
         """A scenario's two runs share its total."""
@@ -156,6 +170,17 @@ class Orchestrator:
         if ahead is not None:
             ahead.close()
         return self._start(run)
+
+    def _note_unprepared(self, ranks: int, seen: RunSeen) -> None:
+        """Scenarios for which no file could be made take the run that was to make it for their cold one."""
+        failed = tuple(
+            rank if rank.end == "ended" else replace(rank, why=f"{rank.why} ({UNPREPARED})") for rank in seen.ranks
+        )
+        for scenario in self.scenarios:
+            if scenario.layout != "none" and scenario.ranks == ranks:
+                run = make_run(self._conditions, scenario, "cold")
+                self._audience.begin(scenario.name, run.temperature)
+                self._note(run, replace(seen, ranks=failed))
 
     def _note(self, run: Run, seen: RunSeen) -> None:
         name = run.scenario.name

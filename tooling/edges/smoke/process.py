@@ -140,6 +140,14 @@ class Worker:
     def log_tail(self) -> str:
         return load_tail(self._log)
 
+    @property
+    def log_bytes(self) -> int:
+        """How much it has printed beside its steps."""
+        try:
+            return self._log.stat().st_size
+        except OSError:
+            return 0
+
 
 def _environment(environ: Mapping[str, str], mark: str) -> dict[str, str]:
     paths = [str(PACKAGE_HOME), *filter(None, [environ.get("PYTHONPATH", "")])]

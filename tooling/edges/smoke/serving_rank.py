@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tooling.edges.serving.reaping import end_all
-from tooling.edges.smoke.launcher import SILENT_S, Launched, open_store
+from tooling.edges.smoke.launcher import SILENT_S, Launched, hear_done, open_store
 from tooling.edges.smoke.process import Worker
 from tooling.smoke.orders import Order
 
@@ -28,9 +28,15 @@ def serve(launched: Launched, folder: Path, environ: Mapping[str, str], python: 
         end_all(mark, None, grace_s=0.0)
 
 
+def choose_gpu(order: Order, launched: Launched) -> int | None:
+    """The one that rank 0 chose, who knows the GPUs of its own host; on another host the rank's own place there."""
+    same_host = launched.rank == launched.local_rank
+    return order.gpu if order.gpu is None or same_host else launched.local_rank
+
+
 def _serve(launched: Launched, folder: Path, environ: Mapping[str, str], python: str, mark: str) -> int:
     store, number = open_store(launched), 1
-    while not store.check(["done"]):
+    while (code := hear_done(store)) is None:
         if store.check([f"queue/{launched.rank}/{number}"]):
             key = store.get(f"queue/{launched.rank}/{number}").decode()
             place = folder / str(number)
@@ -39,7 +45,7 @@ def _serve(launched: Launched, folder: Path, environ: Mapping[str, str], python:
             threading.Thread(target=_work, args=(launched, key, place), kwargs=words, daemon=True).start()
             number += 1
         time.sleep(LOOK_EVERY_S)
-    return int(store.get("done"))
+    return code
 
 
 def _work(launched: Launched, key: str, folder: Path, *, environ: Mapping[str, str], python: str, mark: str) -> None:
@@ -47,8 +53,7 @@ def _work(launched: Launched, key: str, folder: Path, *, environ: Mapping[str, s
     store = open_store(launched)
     body = json.loads(store.get(f"{key}/order"))
     order = Order.from_json(body["order"])
-    gpu = None if order.gpu is None else launched.local_rank
-    order = replace(order, answer=str(folder / "answer.json"), gpu=gpu)
+    order = replace(order, answer=str(folder / "answer.json"), gpu=choose_gpu(order, launched))
     Path(order.cache_root).mkdir(parents=True, exist_ok=True)
     worker = Worker(order, folder, {**environ, **body["environ"]}, mark, python=python)
     try:

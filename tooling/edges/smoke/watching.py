@@ -22,6 +22,9 @@ PEER_GRACE_S = 20.0
 EXIT_S = 10.0
 """How long a worker may take to exit once it has said its last word."""
 
+LOG_BYTES = 1024**3
+"""How much a worker may print in all; one that never stops would fill the disk long before it is late."""
+
 Tell = Callable[[Sequence[Worker]], None]
 """Shown the workers while they work."""
 
@@ -85,6 +88,10 @@ class Crew:
                     self._give_up(f"HUNG: {_late(looked, deadlines)}")
                     return
                 wait = looked
+                if loud := [worker.rank for worker in self.workers if worker.log_bytes > LOG_BYTES]:
+                    names = ", ".join(map(str, loud))
+                    self._give_up(f"ended because rank {names} printed more than {LOG_BYTES / 1024**2:.0f} MB")
+                    return
                 lost_since = self._mind_the_lost(lost_since, peer_grace_s)
 
     def _mind_the_lost(self, since: float, grace_s: float) -> float:
