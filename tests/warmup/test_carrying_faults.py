@@ -153,6 +153,12 @@ def test_a_link_as_the_target_stays_one(folder: Path, tmp_path: Path) -> None:
     assert load_bundle(tmp_path / "real.json").entries == 1
 
 
+def test_a_link_to_itself_as_the_target_is_replaced(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "loop.json").symlink_to(tmp_path / "loop.json")
+    export_cache(folder, tmp_path / "loop.json")
+    assert load_bundle(tmp_path / "loop.json").entries == 1
+
+
 def test_an_export_never_replaces_what_it_carries(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = (folder / "autotune_configs.json").read_bytes()
     code, body = run(capsys, "export", str(folder / "autotune_configs.json"), "--from", str(folder))
