@@ -206,7 +206,9 @@ def test_findings_become_annotations_on_github(
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     command(report(findings=(FINDING,)))
     cli.main(["try"])
-    assert "::warning file=a,line=3,title=drift::two%0Alines h\n" in capsys.readouterr().out
+    streams = capsys.readouterr()
+    assert "::warning file=a,line=3,title=drift::two%0Alines h\n" in streams.err
+    assert "::" not in streams.out
 
 
 @pytest.mark.parametrize(

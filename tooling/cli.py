@@ -79,7 +79,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         absent = _missing_package(bug)
         report = _error_report(name, absent) if absent else _crash_report(name, bug)
     try:
-        _finish(report, terminal, as_json=as_json)
+        _finish(report, as_json=as_json)
     except ToolingError as error:
         make_terminal(sys.stderr, os.environ).say_error(error)
         return int(max(report.exit_code, error.exit_code))
@@ -183,12 +183,14 @@ def _command_position(words: list[str]) -> int:
     return position
 
 
-def _finish(report: Report, terminal: Terminal, *, as_json: bool) -> None:
+def _finish(report: Report, *, as_json: bool) -> None:
+    errors = make_terminal(sys.stderr, os.environ)
     if report.error is not None:
-        make_terminal(sys.stderr, os.environ).say_error(report.error)
+        errors.say_error(report.error)
     if os.environ.get("GITHUB_ACTIONS") == "true":
+        # GitHub reads both streams; what goes to stdout may be a file, such as `gate --junit - > gate.xml`.
         for finding in report.findings:
-            terminal.say(render_annotation(finding))
+            errors.say(render_annotation(finding))
     if as_json:
         make_terminal(sys.stdout, {"NO_COLOR": "1"}).say(render_json(report).rstrip("\n"))
 

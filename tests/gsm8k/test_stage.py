@@ -129,6 +129,15 @@ def test_right_answers_pass_and_everything_is_recorded(stage: Stage) -> None:
     assert report.startswith("# GSM8K c: pass\n")
 
 
+def test_a_check_that_the_caller_s_environment_silences_is_in_the_record(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_tree(stage.root, "0.6.13", git=True)
+    monkeypatch.setenv("FLASHINFER_DISABLE_VERSION_CHECK", "1")
+    stage.run()
+    assert stage.record["measurements"]["server"]["env"]["FLASHINFER_DISABLE_VERSION_CHECK"] == "1"
+
+
 CRASH = "RuntimeError: flashinfer-cubin version (0.6.12) does not match"
 
 

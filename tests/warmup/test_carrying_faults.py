@@ -137,12 +137,12 @@ def test_a_path_that_may_not_be_looked_at_is_told_without_a_crash(
 
 def test_a_pipe_is_written_to_and_not_replaced(folder: Path, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    found: list[str] = []
-    reader = Thread(target=lambda: found.append((tmp_path / "pipe").read_text()))
-    reader.start()
-    export_cache(folder, tmp_path / "pipe")
-    reader.join()
-    assert parse_bundle(found[0], path="pipe").entries == 1
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        export_cache(folder, tmp_path / "pipe")
+        assert parse_bundle(os.read(reader, 60_000).decode(), path="pipe").entries == 1
+    finally:
+        os.close(reader)
     assert (tmp_path / "pipe").is_fifo()
 
 
@@ -151,6 +151,12 @@ def test_a_link_as_the_target_stays_one(folder: Path, tmp_path: Path) -> None:
     export_cache(folder, tmp_path / "link.json")
     assert (tmp_path / "link.json").is_symlink()
     assert load_bundle(tmp_path / "real.json").entries == 1
+
+
+def test_a_link_to_itself_as_the_target_is_replaced(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "loop.json").symlink_to(tmp_path / "loop.json")
+    export_cache(folder, tmp_path / "loop.json")
+    assert load_bundle(tmp_path / "loop.json").entries == 1
 
 
 def test_an_export_never_replaces_what_it_carries(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

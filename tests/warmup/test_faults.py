@@ -183,12 +183,25 @@ def test_a_file_that_flashinfer_itself_refuses_is_tuned_anew_and_replaced(
     release.run(tmp_path, ranks=ranks)
     file = only_file(tmp_path)
     whole = file.read_bytes()
-    file.write_text(json.dumps({**json.loads(whole), "_generation": 5}))
+    file.write_text(json.dumps({"_generation": 5, **json.loads(whole)}))
     record = release.run(tmp_path, ranks=ranks).record
+    assert [rank["tuned"] for rank in record["ranks"]] == [10] * ranks
     assert (record["warm"], record["why_cold"], record["loaded"]) == (False, "NOT_LOADED", 0)
     assert any("FlashInfer could not load the cache" in warning for warning in record["warnings"])
+    assert [rank["round_trip"]["other_tactic"] for rank in record["ranks"]] == [[]] * ranks, "the lowest rank decides"
     assert file.read_bytes() == whole
     assert release.run(tmp_path, ranks=ranks).record["warm"]
+
+
+def test_entries_for_which_flashinfer_refuses_the_file_do_not_come_back(releases: Releases, tmp_path: Path) -> None:
+    """No layer has their keys, so no tuning would ever replace them."""
+    release = releases(NEWEST)
+    release.run(tmp_path, forced="leader_broadcast")
+    whole = json.loads(only_file(tmp_path).read_bytes())
+    bad = {key: ["R", 1, 5] for key in ("another layer", "a third")}
+    only_file(tmp_path).write_text(json.dumps({"_metadata": whole.pop("_metadata"), **bad, **whole}))
+    assert release.run(tmp_path, forced="leader_broadcast").record["why_cold"] == "NOT_LOADED"
+    assert release.run(tmp_path, forced="leader_broadcast").record["warm"]
 
 
 def test_a_file_that_flashinfer_refuses_on_one_rank_alone_is_tuned_anew_by_all(

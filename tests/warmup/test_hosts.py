@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -67,6 +68,20 @@ def test_a_foreign_file_on_one_host_is_left_and_no_host_writes(releases: Release
     body = json.loads(file.read_text())
     file.write_text(json.dumps({**body, "_metadata": {**body["_metadata"], "gpu": "NVIDIA B200"}}))
     before = file.read_bytes(), caches(tmp_path / "a")
-    record = release.run(None, ranks=2, each=each).record
+    record = release.run(None, ranks=2, each=each, shift=1).record
     assert (record["why_cold"], record["ranks"][1]["cache"]["fields"]) == ("FOREIGN", ["gpu"])
     assert (file.read_bytes(), caches(tmp_path / "a")) == before
+
+
+def test_a_host_where_another_replica_writes_keeps_all_from_writing_a_set(releases: Releases, tmp_path: Path) -> None:
+    """The first rank of each host holds the lock there."""
+    release, each = releases("0.6.16"), apart(tmp_path / "a", tmp_path / "b")
+    release.run(None, ranks=2, each=each)
+    (file,) = (tmp_path / "b").rglob("rank-1-of-2.json")
+    file.unlink()
+    before = caches(tmp_path / "a")
+    with file.with_name(".ranks.lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        record = release.run(None, ranks=2, each=each, shift=1, fault="impatient").record
+    assert [rank["written"]["reason"] for rank in record["ranks"]] == ["BUSY", "BUSY"]
+    assert (caches(tmp_path / "a"), caches(tmp_path / "b")) == (before, {})

@@ -33,7 +33,7 @@ from tooling.findings import Finding, Severity
 from tooling.gsm8k.comparison import Comparison
 from tooling.gsm8k.config import Config
 from tooling.gsm8k.hiding import find_secrets, show_address, show_variables, show_words
-from tooling.gsm8k.launch import Launch, plan_launch
+from tooling.gsm8k.launch import VERSION_CHECK_OFF, Launch, plan_launch
 from tooling.gsm8k.report import render_comparison, render_plan, render_report, render_run
 from tooling.gsm8k.results import (
     Run,
@@ -108,7 +108,7 @@ def _make_stage(args: argparse.Namespace, asked: Asked, launch: Launch | None, t
             url=show_address(url),
             model=config.served_model_name,
             command=show_words(launch.argv) if launch else None,
-            env=show_variables(launch.env) if launch else {},
+            env=show_variables({**_inherited(args, asked), **launch.env}) if launch else {},
             image=args.image,
             log=log_path.name if launch else None,
         ),
@@ -116,6 +116,12 @@ def _make_stage(args: argparse.Namespace, asked: Asked, launch: Launch | None, t
             (*(launch.argv if launch else ()), url), {**asked.environ, **(launch.env if launch else config.env)}, key
         ),
     )
+
+
+def _inherited(args: argparse.Namespace, asked: Asked) -> Mapping[str, str]:
+    """What silences FlashInfer's own check in a process that we start here; a container inherits nothing."""
+    value = asked.environ.get(VERSION_CHECK_OFF)
+    return {} if args.image or value is None else {VERSION_CHECK_OFF: value}
 
 
 def _conduct(stage: Stage, restarts: int, *, begin: Callable[[], None]) -> EdgeError | None:

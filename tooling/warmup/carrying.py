@@ -47,7 +47,8 @@ def export_cache(source: Path, target: Path, *, pins_sha256: str | None = None) 
         BundleError: nothing there to carry. EdgeError: the disk did not let us.
     """
     folder = _identity_folder(source)
-    if folder.resolve() in target.resolve().parents:
+    real = Path(os.path.realpath(target))
+    if Path(os.path.realpath(folder)) in real.parents:
         raise BundleError(
             f"{target}: lies in the cache that is to be carried", hint="name a file elsewhere", reason="BAD_PATH"
         )
@@ -56,7 +57,7 @@ def export_cache(source: Path, target: Path, *, pins_sha256: str | None = None) 
     parts = (folder.parts[-3], folder.parts[-2], folder.parts[-1])
     bundle = make_bundle(parts, files, pins_sha256=pins_sha256, created=created, tool_version=__version__)
     try:
-        _put(target.resolve(), render_bundle(bundle).encode())
+        _put(real, render_bundle(bundle).encode())
     except OSError as cause:
         raise EdgeError(f"{target}: cannot be written: {describe(cause)}", reason="UNWRITABLE") from cause
     return bundle
