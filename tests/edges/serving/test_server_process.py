@@ -15,6 +15,7 @@ from tooling.edges.serving.installed import find_installed
 from tooling.edges.serving.logs import LogFollower
 from tooling.edges.serving.ports import find_free_port, is_port_taken
 from tooling.edges.serving.process import ProcessServer
+from tooling.edges.serving.reaping import MARK, end_all, find_marked
 from tooling.errors import EdgeError
 
 FAMILY = """
@@ -54,6 +55,28 @@ def test_a_server_that_ends_when_asked_is_not_killed(tmp_path: Path) -> None:
     wait_for(lambda: "up" in (tmp_path / "log").read_text())
     server.end()
     assert (tmp_path / "log").read_text() == "up\nbye\n", "asked once"
+
+
+def test_the_youngest_is_killed_first_and_nobody_is_asked_where_there_is_no_grace(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two workers whose parent was killed end each other: neither may go before the strays of both."""
+    mark = f"test-{os.getpid()}"
+    env = {**os.environ, MARK: mark}
+    family = [subprocess.Popen(["sleep", "600"], env=env, start_new_session=True) for _ in range(4)]
+    wait_for(lambda: find_marked(mark) == {each.pid for each in family})
+    killed: list[tuple[int, int]] = []
+    kill = os.kill
+
+    def kill_and_note(pid: int, number: int) -> None:
+        killed.append((pid, number))
+        kill(pid, number)
+
+    monkeypatch.setattr(os, "kill", kill_and_note)
+    assert end_all(mark, None, grace_s=0.0)
+    assert killed[:4] == [(each.pid, signal.SIGKILL) for each in reversed(family)]
+    for each in family:
+        each.wait()
 
 
 def test_a_server_can_be_started_again_and_its_log_goes_on(tmp_path: Path) -> None:

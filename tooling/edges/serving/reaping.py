@@ -29,10 +29,14 @@ def find_marked(mark: str) -> set[int]:
 
 
 def end_all(mark: str, group: int | None, *, grace_s: float = GRACE_S) -> bool:
-    """Asks all of them to end, kills what has not after the grace, and says whether nothing is left."""
-    _signal_all(find_marked(mark), group, signal.SIGTERM)
-    if _wait_until_gone(mark, group, grace_s):
-        return True
+    """Asks all of them to end, kills what has not after the grace, and says whether nothing is left.
+
+    Without a grace nobody is asked.
+    """
+    if grace_s > 0:
+        _signal_all(find_marked(mark), group, signal.SIGTERM)
+        if _wait_until_gone(mark, group, grace_s):
+            return True
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline:
         # Again and again: a process may have been born between the search and the signal.
@@ -43,14 +47,25 @@ def end_all(mark: str, group: int | None, *, grace_s: float = GRACE_S) -> bool:
 
 
 def _signal_all(processes: Iterable[int], group: int | None, number: signal.Signals) -> None:
-    """Once each: an engine that is asked to end a second time may give up its own clean end."""
+    """Once each: an engine that is asked to end a second time may give up its own clean end.
+
+    The youngest first: workers whose parent is gone end each other in this way, and neither may go before the strays of
+    both, which are younger.
+    """
     others = [process for process in processes if group is None or _group_of(process) != group]
     if group is not None:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(group, number)
-    for process in others:
+    for process in sorted(others, key=_born, reverse=True):
         with suppress(ProcessLookupError, PermissionError):
             os.kill(process, number)
+
+
+def _born(process: int) -> tuple[int, int]:
+    """When it was started, in the kernel's ticks; of two in one tick the higher number is the younger one."""
+    with suppress(OSError, ValueError, IndexError):
+        return int(Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[19]), process
+    return 0, process
 
 
 def _group_of(process: int) -> int | None:
