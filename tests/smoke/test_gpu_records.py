@@ -353,6 +353,11 @@ WHERE_A_FRESH_ONE_IS_KEPT: dict[str, tuple[Callable[[Body], object], str]] = {
     "a cold start that tells of a broken file": (record("why_cold", "TRUNCATED"), "NOT_FRESH"),
     "a cold start that does not say why": (record("why_cold", ""), "NOT_FRESH"),
 }
+WHERE_A_BROKEN_FILE_LIES: dict[str, tuple[Callable[[Body], object], str]] = {
+    "a broken file that is taken for a foreign one": (record("why_cold", "FOREIGN"), "NOT_RECOGNISED"),
+    "a broken file that is taken for none": (record("why_cold", "NO_CACHE"), "NOT_RECOGNISED"),
+    "a broken file that a rank does not see": (found("absent"), "NOT_RECOGNISED"),
+}
 WHERE_A_FOREIGN_FILE_LIES: dict[str, tuple[Callable[[Body], object], str]] = {
     "a foreign file that a rank takes for none": (found("absent"), "NOT_RECOGNISED"),
     "a foreign file that a warm start takes for a broken one": (record("why_cold", "TRUNCATED", "warm"), "NOT_RECOGNISED"),
@@ -379,8 +384,9 @@ def alterations() -> Iterator[tuple[str, str, str, Callable[[Body], object], str
                 chosen |= WHERE_IT_STARTS_FRESH | (WHERE_A_FRESH_ONE_IS_KEPT if expected.persistent else {})
             if not expected.persistent:
                 chosen |= WHERE_THE_CACHE_IS_OFF
-            elif expected.scenario.layout == "foreign":
-                chosen |= WHERE_A_FOREIGN_FILE_LIES
+            elif expected.scenario.layout != "none":
+                truncated = expected.scenario.layout == "truncated"
+                chosen |= WHERE_A_BROKEN_FILE_LIES if truncated else WHERE_A_FOREIGN_FILE_LIES
             for what, (alter, reason) in chosen.items():
                 yield run, name, what, alter, reason
 
