@@ -650,3 +650,21 @@ def test_a_full_disk_is_no_fault_of_the_release(words: str) -> None:
     judged = both_ranks(failed("error", "tune", why=words, status=0), other)
     assert (judged.status, judged.reason, judged.scenarios[0].status) == ("not-run", "NO_DISK", "not-run")
     assert judged.findings[0].reason == "NO_DISK"
+
+
+def test_what_neither_the_row_nor_the_installed_tuner_can_tell_is_a_difference() -> None:
+    row = row_for("0.6.13")
+    unknown = replace(row, facts={**row.facts, "managed_store": replace(row.facts["managed_store"], value=None)})
+    seen = altered(seen_for("0.6.13", names=("one-rank",)), "machine", "api", "managed_store", to=None)
+    judged = judge_smoke(seen, unknown, requested=[SCENARIOS["one-rank"]])
+    assert (judged.status, judged.reason) == ("fail", "API_DIFFERS")
+
+
+@pytest.mark.parametrize(
+    ("tactics", "told"), [(["a"], "one tactic failed and was left out: a"), (["a", "b"], "2 tactics")]
+)
+def test_tactics_that_were_left_out_are_a_warning(tactics: list[str], told: str) -> None:
+    seen = altered(seen_for("0.6.13", names=("one-rank",)), *FIRST, "skipped_tactics", to=tactics)
+    judged = judge(seen, "0.6.13", names=("one-rank",))
+    assert judged.status == "pass"
+    assert told in next(one.detail for one in judged.findings if one.reason == "SKIPPED_TACTICS")

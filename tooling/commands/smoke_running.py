@@ -34,6 +34,7 @@ from tooling.edges.smoke.jit_cache import open_jit_cache
 from tooling.edges.smoke.launcher import Launched, find_launched, open_store, say_done
 from tooling.edges.smoke.machine import look_at_machine
 from tooling.edges.smoke.orchestrator import Orchestrator
+from tooling.edges.smoke.refusals import read_refusal
 from tooling.edges.smoke.runs import Conditions
 from tooling.edges.smoke.serving_rank import serve
 from tooling.errors import EdgeError, ExitCode, InputError, ToolingError
@@ -202,7 +203,7 @@ def _conduct(stage: Stage, rows: Table, devices: tuple[int, ...], conditions: Ma
         try:
             scenarios = orchestrator.conduct()
         except OSError as cause:
-            raise EdgeError(f"the scenarios' files cannot be kept: {cause}", reason="NO_DISK") from cause
+            raise read_refusal(cause) from cause
         finally:
             showing.close()
             stage.so_far = orchestrator.result(INTERRUPTED)

@@ -26,8 +26,8 @@ STAY = frozenset(
         "NVIDIA_TF32_OVERRIDE",
     }
 )
-"""How kernels are compiled, which ones the libraries may choose, and what is logged; an engine has them as well. Said in
-the record, left as they are."""
+"""How kernels are compiled, which of them libraries may choose, and what is logged; an engine has these as well. Said
+in the record, left as they are."""
 
 STAY_PREFIXES = ("CUDA_", "NCCL_", "GLOO_", "TORCH_")
 TOLD = frozenset(
