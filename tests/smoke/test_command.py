@@ -216,6 +216,7 @@ def test_a_disk_that_fills_up_in_the_middle_is_no_crash(
     monkeypatch.setattr(process.Worker, "__init__", full)
     code, body = smoke("--scenario", "one-rank")
     assert (code, body["records"][0]["status"], body["records"][0]["reason"]) == (3, "not-run", "NO_DISK")
+    assert [one["not_run"] for one in body["records"][0]["measurements"]["scenarios"]] == ["the run could not go on"]
 
 
 @pytest.mark.parametrize("where", ["subprocess.run", "tooling.edges.smoke.process.Worker.__init__"])

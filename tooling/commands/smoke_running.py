@@ -200,13 +200,15 @@ def _conduct(stage: Stage, rows: Table, devices: tuple[int, ...], conditions: Ma
             stage.requested,
             showing,
         )
+        why = INTERRUPTED
         try:
             scenarios = orchestrator.conduct()
         except OSError as cause:
+            why = "the run could not go on"
             raise read_refusal(cause) from cause
         finally:
             showing.close()
-            stage.so_far = orchestrator.result(INTERRUPTED)
+            stage.so_far = orchestrator.result(why)
     return _finish(stage, orchestrator.scenarios, scenarios, row)
 
 
