@@ -122,7 +122,7 @@ def test_a_worker_that_fills_its_log_is_ended_before_the_disk_is_full(
     start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watching, "LOG_BYTES", 1024**2)
-    crew = start(READY + 'log = open(sys.argv[-1] + ".log", "wb")\nwhile True: log.write(b"x" * 65536)')
+    crew = start(READY + 'log = open(sys.argv[-1] + ".log", "wb", 0)\nwhile log.write(b"x" * 65536): time.sleep(0.01)')
     (seen,) = run(crew, silence_s=60.0)
     assert (seen.end, seen.step) == ("died", "ready")
     assert "rank 0 printed more than 1 MB" in seen.why
