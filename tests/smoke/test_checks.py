@@ -668,3 +668,14 @@ def test_tactics_that_were_left_out_are_a_warning(tactics: list[str], told: str)
     judged = judge(seen, "0.6.13", names=("one-rank",))
     assert judged.status == "pass"
     assert told in next(one.detail for one in judged.findings if one.reason == "SKIPPED_TACTICS")
+
+
+def test_all_that_a_compiler_wrote_is_one_line_of_a_finding_and_whole_in_the_record() -> None:
+    why = "RuntimeError: Ninja build failed. Ninja output:\n" + "\x1b[31mFAILED:\x1b[0m x.o\n" * 200 + "ninja: stopped."
+    judged = both_ranks(failed("error", "tune", why=why, status=0), failed("hung", "waits at tuned"))
+    detail = judged.findings[0].detail
+    assert "RuntimeError: Ninja build failed. Ninja output: FAILED: x.o" in detail
+    assert detail.endswith("FAILED: x.o ninja: stopped.")
+    assert len(detail.splitlines()) == 1
+    assert len(detail) < 400
+    assert "\x1b" not in detail

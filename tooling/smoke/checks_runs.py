@@ -8,6 +8,7 @@ from tooling.capabilities.gating import Strategy
 from tooling.findings import Finding, Severity
 from tooling.smoke.case import CHECKS, ENDS, Case, called, enters_tuning, is_bucket, passes, text, tuned, was_warm
 from tooling.smoke.observations import RankSeen, RunSeen
+from tooling.smoke.one_line import one_line
 
 CONSEQUENCES = ("StuckError", "PeerFailedError")
 """Errors of the warm-up that a rank raises because another one failed or did not come."""
@@ -50,7 +51,7 @@ def _check_ends(case: Case, name: str, run: RunSeen) -> Iterator[Finding]:
         if rank.end == "ended":
             continue
         step = f" at step {rank.step!r}" if rank.step else " before its first step"
-        why = f": {rank.why}" if rank.why else ""
+        why = f": {one_line(rank.why)}" if rank.why else ""
         status = f" (exit status {rank.exit_status})" if rank.exit_status else ""
         reason = {"error": "WARMUP_FAILED", "died": "DIED", "hung": "HUNG", "not-started": "NOT_STARTED"}[rank.end]
         detail = f"{ENDS[rank.end]}{step}{status}{why}"
@@ -76,7 +77,7 @@ def _met_a_full_disk(rank: RankSeen) -> bool:
 
 def _last_line(rank: RankSeen) -> str:
     lines = [line.strip() for line in rank.log_tail.splitlines() if line.strip()]
-    return f"its log ends: {lines[-1]}" if lines and lines[-1] not in rank.why else ""
+    return f"its log ends: {one_line(lines[-1])}" if lines and lines[-1] not in rank.why else ""
 
 
 def _check_damage(case: Case, name: str, run: RunSeen, *, fetched: bool) -> Iterator[Finding]:
@@ -250,4 +251,4 @@ def _between(rank: RankSeen) -> dict[str, dict[str, int]]:
 
 def _some(lines: tuple[str, ...]) -> str:
     rest = f" … and {len(lines) - LINES_SHOWN} more" if len(lines) > LINES_SHOWN else ""
-    return "; ".join(lines[:LINES_SHOWN]) + rest
+    return "; ".join(map(one_line, lines[:LINES_SHOWN])) + rest
