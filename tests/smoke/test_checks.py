@@ -15,6 +15,7 @@ from tooling.smoke.checks import judge_smoke
 from tooling.smoke.files_seen import FileSeen
 from tooling.smoke.judgement import Judgement
 from tooling.smoke.observations import INTERRUPTED, ScenarioSeen, Seen
+from tooling.smoke.outcome import WEIGHTS
 from tooling.smoke.scenarios import FORCED, SCENARIOS
 
 EVERYTHING = (*SCENARIOS, "force-persistent")
@@ -23,6 +24,7 @@ FIRST, LAST = (*COLD, "ranks", 0), (*COLD, "ranks", 1)
 NO_COUNTS = {"calls": 0, "lookups": 0, "hits": 0, "misses": 0, "fell_back": 0, "skipped": 0, "tuned": 0}
 MISSED = {**NO_COUNTS, "calls": 2, "lookups": 2, "misses": 2, "fell_back": 2}
 HALF = {**NO_COUNTS, "calls": 2, "lookups": 2, "hits": 1, "misses": 1, "fell_back": 1}
+NO_FILES: dict[str, list[str]] = {name: [] for name in ("before", "after", "created", "changed", "removed")}
 STRANGER = {"path": "x/left-behind.json", "size_bytes": 1, "sha256": "sha256:x"}
 
 
@@ -679,3 +681,31 @@ def test_all_that_a_compiler_wrote_is_one_line_of_a_finding_and_whole_in_the_rec
     assert len(detail.splitlines()) == 1
     assert len(detail) < 400
     assert "\x1b" not in detail
+
+
+def test_a_cache_that_could_not_be_written_comes_before_the_warm_run_that_missed_it() -> None:
+    seen = seen_for("0.6.13", names=("one-rank",))
+    for run in (COLD, WARM):
+        seen = altered(seen, *run, "files", to={**NO_FILES, "read": []})
+    written = {"done": False, "reason": "UNWRITABLE", "detail": "Read-only file system"}
+    seen = altered(altered(seen, *FIRST, "report", "written", to=written), *WARM, "record", "warm", to=False)
+    judged = judge(seen, "0.6.13", names=("one-rank",))
+    reasons = [one.reason for one in judged.findings if one.severity is Severity.ERROR]
+    assert (judged.reason, reasons[0]) == ("NOT_KEPT", "NOT_KEPT")
+    assert "WARM_MISSED" in reasons
+
+
+@pytest.mark.parametrize(
+    ("cause", "effect"),
+    [
+        ("JIT_CACHE_FOREIGN", "DIED"),
+        ("SKIP_OPS", "MISSES"),
+        ("NOTHING_TUNED", "MISSES"),
+        ("LAID_OUT_READ", "NOT_ANEW"),
+        ("NOT_RECOGNISED", "LAID_OUT_CHANGED"),
+        ("ROUND_TRIP_LOSS", "WARM_MISSED"),
+        ("NOT_REPLACED", "WARM_MISSED"),
+    ],
+)
+def test_a_cause_weighs_more_than_what_it_brings_about(cause: str, effect: str) -> None:
+    assert WEIGHTS[cause] < WEIGHTS[effect]
