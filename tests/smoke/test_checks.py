@@ -709,3 +709,22 @@ def test_a_cache_that_could_not_be_written_comes_before_the_warm_run_that_missed
 )
 def test_a_cause_weighs_more_than_what_it_brings_about(cause: str, effect: str) -> None:
     assert WEIGHTS[cause] < WEIGHTS[effect]
+
+
+@pytest.mark.parametrize(
+    ("found", "pin", "same"),
+    [
+        ("2.11.0+cu130", "2.11.0", True),
+        ("2.11.0+cu130", "2.11.0+cu130", True),
+        ("2.11.0+cu126", "2.11.0+cu130", False),
+        ("2.11.0", "2.11.0+cu130", False),
+        ("2.11", "2.11.0", True),
+        ("main", "main", True),
+        ("main", "2.11.0", False),
+        ("2.11.0", "main", False),
+    ],
+)
+def test_a_local_label_counts_where_the_pin_has_one(found: str, pin: str, same: bool) -> None:
+    seen = altered(seen_for("0.6.13", names=("one-rank",)), "machine", "packages", "torch", to=found)
+    judged = judge(replace(seen, pinned={**seen.pinned, "torch": pin}), "0.6.13", names=("one-rank",))
+    assert (judged.status, judged.reason) == (("pass", None) if same else ("fail", "PIN_SKEW"))

@@ -283,6 +283,8 @@ ANYWHERE: dict[str, tuple[Callable[[Body], object], str]] = {
         lambda body: first(body, "warm")["lookups"]["16"].pop("fp8_gemm"), "ZERO_LOOKUPS"
     ),
     "look-ups without a call": (lambda body: first(body)["lookups"]["16"]["fp8_gemm"].update(calls=0), "CORRUPT"),
+    "a call without a look-up": (lambda body: first(body)["lookups"]["16"]["fp8_gemm"].update(calls=9), "CORRUPT"),
+    "a count that is not whole": (lambda body: first(body)["lookups"]["16"]["fp8_gemm"].pop("skipped"), "CORRUPT"),
     "a call that was skipped unasked": (
         lambda body: first(body)["report"]["passes"]["tune"]["fp8_gemm"].update(skipped=1), "SKIP_OPS"
     ),

@@ -152,7 +152,7 @@ def _same(found: str, pin: str) -> bool:
     left, right = _version(found), _version(pin)
     if left is None or right is None:
         return found == pin
-    return left == right if right.local else left.public == right.public
+    return left == right if right.local else Version(left.public) == Version(right.public)
 
 
 def _version(text: str) -> Version | None:
