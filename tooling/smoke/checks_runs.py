@@ -217,13 +217,14 @@ def _check_ranks(case: Case, name: str, run: RunSeen) -> Iterator[Finding]:
 
 
 def _check_looked(case: Case, name: str, run: RunSeen) -> Iterator[Finding]:
-    """Every operation was looked up in both check passes and at each token count, on all ranks at the same ones.
+    """Every operation was looked up in both check passes and between buckets, and on all ranks of both runs at the same
+    token counts.
 
     No look-ups, no proof.
     """
     if nothing_to_tune(case, run):
         return
-    sizes = {size for _, one in case.ended_runs for rank in one.ranks for size in rank.lookups}
+    elsewhere = {one for _, other in case.ended_runs for rank in other.ranks for one in _looked_up_at(rank)}
     for rank in run.ranks:
         places = {where: passes(rank).get(where, {}) for where in CHECKS}
         places["token counts between buckets"] = _between(rank)
@@ -232,11 +233,21 @@ def _check_looked(case: Case, name: str, run: RunSeen) -> Iterator[Finding]:
             if blind or not counts:
                 detail = f"no look-ups of {text(blind) if blind else 'anything'} in {where}"
                 yield case.finding("smoke-lookups", "ZERO_LOOKUPS", detail, run=name, rank=rank.rank)
-        for operation in sorted(called(rank)):
-            at = {size for size, counts in rank.lookups.items() if counts.get(operation, {}).get("lookups", 0)}
-            if missing := sorted(sizes - at, key=int):
-                detail = f"no look-ups of {operation} at {', '.join(missing)} tokens, where there are others"
-                yield case.finding("smoke-lookups", "ZERO_LOOKUPS", detail, run=name, rank=rank.rank)
+        missing = elsewhere - _looked_up_at(rank)
+        for operation in sorted({operation for operation, _ in missing}):
+            sizes = ", ".join(sorted((size for one, size in missing if one == operation), key=int))
+            detail = f"no look-ups of {operation} at {sizes} tokens, and elsewhere in the scenario there are"
+            yield case.finding("smoke-lookups", "ZERO_LOOKUPS", detail, run=name, rank=rank.rank)
+
+
+def _looked_up_at(rank: RankSeen) -> set[tuple[str, str]]:
+    """Operations and the token counts at which they were looked up."""
+    return {
+        (operation, size)
+        for size, counts in rank.lookups.items()
+        for operation, one in counts.items()
+        if one["lookups"]
+    }
 
 
 def _between(rank: RankSeen) -> dict[str, dict[str, int]]:
