@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.smoke.workers.conftest import living
+from tooling.edges.serving.signals import ending_politely
 from tooling.edges.smoke import watching
 from tooling.edges.smoke.process import LINE_BYTES
 from tooling.edges.smoke.watching import Crew
@@ -88,6 +91,24 @@ def test_a_worker_and_its_stray_that_ignore_the_wish_to_end_are_killed(start: St
     stray = "subprocess.Popen(['sleep', '600'], start_new_session=True)\n"
     (seen,) = run(start(deaf + READY + stray + "time.sleep(600)"))
     assert seen.end == "hung"
+    assert living(tmp_path) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_wish_to_end_that_comes_while_strays_are_ended_waits_for_that(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    """Their workers are dead by then, and nobody else would end them."""
+    real = watching.end_all
+
+    def end_all(*words: Any, **options: Any) -> bool:
+        os.kill(os.getpid(), number)
+        return real(*words, **options)
+
+    monkeypatch.setattr(watching, "end_all", end_all)
+    stray = "subprocess.Popen(['sleep', '600'], start_new_session=True)\n"
+    with ending_politely(), pytest.raises(KeyboardInterrupt):
+        run(start(READY + stray + "time.sleep(600)"), silence_s=1.0)
     assert living(tmp_path) == []
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tooling.edges.serving.reaping import end_all
 from tooling.edges.smoke.process import Worker
+from tooling.edges.smoke.undisturbed import undisturbed
 from tooling.smoke.observations import RankSeen
 from tooling.smoke.orders import Order
 from tooling.warmup.deadlines import Late, Wait, next_wait
@@ -58,12 +59,13 @@ class Crew:
         return tuple(worker.seen() for worker in self.workers)
 
     def close(self) -> None:
-        """Kills what is left, strays that left their group too."""
-        for worker in self.workers:
-            worker.kill("the run was given up")
-        for worker in self.workers:
-            worker.close()
-        end_all(self._mark, None, grace_s=0.0)
+        """Kills what is left, strays that left their group too; once begun, no signal keeps it from ending them."""
+        with undisturbed():
+            for worker in self.workers:
+                worker.kill("the run was given up")
+            for worker in self.workers:
+                worker.close()
+            end_all(self._mark, None, grace_s=0.0)
 
     def _watch(self, deadlines: Deadlines, tell: Tell, peer_grace_s: float) -> None:
         now = time.monotonic()
