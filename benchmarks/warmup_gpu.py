@@ -15,6 +15,7 @@ import argparse
 import hashlib
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -53,6 +54,12 @@ def main() -> int:
     args = parser.parse_args()
     if args.worker:
         return work(json.loads(args.worker))
+    if not args.out.parent.is_dir():
+        parser.error(f"{args.out.parent}: no such folder")
+    if args.table and not args.table.is_file():
+        parser.error(f"{args.table}: no such file")
+    if shutil.which("nvidia-smi") is None:
+        parser.error("needs a machine with an NVIDIA GPU; nvidia-smi was not found")
     return measure(args.out, args.table, args.budget_s, args.without)
 
 

@@ -46,6 +46,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(autouse=True)
 def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No annotations, colours or operator's settings from the machine that runs the tests."""
-    for name in ("GITHUB_ACTIONS", "FORCE_COLOR", "NO_COLOR", "FLASHINFER_VERSION", "FLASHINFER_DISABLE_VERSION_CHECK"):
+    """No annotations, colours, widths or operator's settings from the machine that runs the tests."""
+    of_this_machine = ("GITHUB_ACTIONS", "FORCE_COLOR", "NO_COLOR", "COLUMNS", "LINES")
+    for name in (*of_this_machine, "FLASHINFER_VERSION", "FLASHINFER_DISABLE_VERSION_CHECK"):
         monkeypatch.delenv(name, raising=False)

@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,6 +19,7 @@ from tooling.commands.terminal import Terminal
 from tooling.errors import EdgeError, ExitCode, InputError, ToolingError
 from tooling.findings import Finding, Severity
 
+ROOT = Path(__file__).resolve().parents[1]
 DOC = "Tries things.\n\nMore about it.\n\nExamples:\n    tooling try 5\n"
 FINDING = Finding(check="drift", detail="two\nlines", path="a", line=3, severity=Severity.WARNING, hint="h", reason="R")
 
@@ -121,6 +123,36 @@ def test_a_bug_is_called_one(
     assert "this is a bug in the tool: ZeroDivisionError: by zero" in capsys.readouterr().err
 
 
+def test_a_package_that_is_not_installed_is_no_bug(
+    command: Callable[..., list[argparse.Namespace]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    command(ModuleNotFoundError("No module named 'tomlkit.items'", name="tomlkit.items"))
+    assert cli.main(["--json", "try"]) == ExitCode.WORLD
+    out, err = capsys.readouterr()
+    error = json.loads(out)["error"]
+    assert error["message"] == f"{sys.executable} has no package `tomlkit`, which this command needs"
+    assert "pip install -e" in error["hint"]
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("name", ["tooling.no_such", None], ids=["one of our modules", "no name"])
+def test_a_module_of_our_own_that_is_not_there_is_a_bug(
+    command: Callable[..., list[argparse.Namespace]], capsys: pytest.CaptureFixture[str], name: str | None
+) -> None:
+    command(ModuleNotFoundError("No module", name=name))
+    assert cli.main(["try"]) == ExitCode.CRASH
+    assert "Traceback" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_a_checkout_in_a_bare_python_says_what_it_lacks(name: str) -> None:
+    bare = [sys.executable, "-S", "-m", "tooling", name, "--help"]
+    ended = subprocess.run(bare, cwd=ROOT, env={}, capture_output=True, text=True, check=False)
+    assert ended.returncode == ExitCode.WORLD
+    assert "has no package `" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
 def test_ctrl_c_ends_as_shells_expect(
     command: Callable[..., list[argparse.Namespace]], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -154,7 +186,9 @@ def test_findings_become_annotations_on_github(
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     command(report(findings=(FINDING,)))
     cli.main(["try"])
-    assert "::warning file=a,line=3,title=drift::two%0Alines h\n" in capsys.readouterr().out
+    streams = capsys.readouterr()
+    assert "::warning file=a,line=3,title=drift::two%0Alines h\n" in streams.err
+    assert "::" not in streams.out
 
 
 @pytest.mark.parametrize(

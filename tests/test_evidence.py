@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from datetime import UTC, datetime, timedelta, timezone
 from importlib.resources import files
 from typing import Any
@@ -150,6 +151,13 @@ def test_what_is_no_record_is_refused(text: str) -> None:
     with pytest.raises(InputError) as refused:
         parse_record(text)
     assert refused.value.reason == "UNPARSABLE"
+
+
+def test_a_record_that_can_just_be_read_and_is_too_deep_to_be_sealed_is_none() -> None:
+    for depth in range(sys.getrecursionlimit() - 300, sys.getrecursionlimit() + 10):
+        with pytest.raises(InputError) as refused:
+            parse_record(f'{{"format": 1, "measurements": {"[" * depth}{"]" * depth}}}')
+        assert refused.value.reason in {"UNPARSABLE", "HAND_EDITED"}
 
 
 def test_numbers_that_json_does_not_know_are_never_written() -> None:

@@ -16,7 +16,7 @@ from tooling import __version__
 from tooling.commands.argument_types import folder
 from tooling.commands.report import Report, render_json
 from tooling.commands.terminal import Terminal, make_terminal
-from tooling.errors import ExitCode, InputError, ToolingError
+from tooling.errors import EdgeError, ExitCode, InputError, ToolingError
 from tooling.findings import render_annotation
 
 INTERRUPTED = 130
@@ -75,13 +75,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         terminal.say("interrupted")
         return INTERRUPTED
     except Exception as bug:  # noqa: BLE001  # the one place where our own crash becomes exit code 1
-        import traceback  # noqa: PLC0415  # only a crash needs it
-
-        traceback.print_exc()
-        crash = ToolingError(f"this is a bug in the tool: {type(bug).__name__}: {bug}", reason="CRASH")
-        report = Report(command=name, status="error", exit_code=ExitCode.CRASH, error=crash)
+        absent = _missing_package(bug)
+        report = _error_report(name, absent) if absent else _crash_report(name, bug)
     try:
-        _finish(report, terminal, as_json=as_json)
+        _finish(report, as_json=as_json)
     except ToolingError as error:
         make_terminal(sys.stderr, os.environ).say_error(error)
         return int(max(report.exit_code, error.exit_code))
@@ -127,6 +124,26 @@ def _error_report(name: str, error: ToolingError) -> Report:
     return Report(command=name, status="error", exit_code=error.exit_code, error=error)
 
 
+def _missing_package(bug: Exception) -> EdgeError | None:
+    """What to say where a package is not installed: a checkout runs as it is, and then has only what Python has."""
+    package = (bug.name or "").partition(".")[0] if isinstance(bug, ModuleNotFoundError) else ""
+    if package in {"", "tooling"}:
+        return None
+    return EdgeError(
+        f"{sys.executable} has no package `{package}`, which this command needs",
+        hint=f"`pip install -e {Path(__file__).parents[1]}` into it, or run the command with nox",
+        reason="NO_PACKAGE",
+    )
+
+
+def _crash_report(name: str, bug: Exception) -> Report:
+    import traceback  # noqa: PLC0415  # only a crash needs it
+
+    traceback.print_exception(bug)
+    crash = ToolingError(f"this is a bug in the tool: {type(bug).__name__}: {bug}", reason="CRASH")
+    return Report(command=name, status="error", exit_code=ExitCode.CRASH, error=crash)
+
+
 def _split(words: list[str]) -> tuple[str, list[str]]:
     """The command's name and all other words; `--root DIR` and `--json` may stand before the name."""
     parser = _Parser(
@@ -156,12 +173,14 @@ def _command_position(words: list[str]) -> int:
     return position
 
 
-def _finish(report: Report, terminal: Terminal, *, as_json: bool) -> None:
+def _finish(report: Report, *, as_json: bool) -> None:
+    errors = make_terminal(sys.stderr, os.environ)
     if report.error is not None:
-        make_terminal(sys.stderr, os.environ).say_error(report.error)
+        errors.say_error(report.error)
     if os.environ.get("GITHUB_ACTIONS") == "true":
+        # GitHub reads both streams; what goes to stdout may be a file, such as `gate --junit - > gate.xml`.
         for finding in report.findings:
-            terminal.say(render_annotation(finding))
+            errors.say(render_annotation(finding))
     if as_json:
         make_terminal(sys.stdout, {"NO_COLOR": "1"}).say(render_json(report).rstrip("\n"))
 

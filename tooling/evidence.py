@@ -82,13 +82,14 @@ def parse_record(text: str) -> Record:
     """
     try:
         body = parse_strict_json(text, parse_float=_finite)
-    except (ValueError, RecursionError) as cause:
+        if not isinstance(body, dict):
+            raise InputError("the record is not a JSON object", reason="UNPARSABLE")
+        sealed = digest(body)
+    except (ValueError, RecursionError) as cause:  # what can just be read may be too deep to be written
         raise InputError(f"the record is not JSON: {cause}", reason="UNPARSABLE") from cause
-    if not isinstance(body, dict):
-        raise InputError("the record is not a JSON object", reason="UNPARSABLE")
     if type(body.get("format")) is not int or body["format"] != FORMAT:
         raise InputError(f"the record's format is {body.get('format')!r}, not {FORMAT}", reason="UNPARSABLE")
-    if body.get("digest") != digest(body):
+    if body.get("digest") != sealed:
         raise InputError(
             "the record does not match its own digest; it was changed after it was written",
             hint="run the stage again",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -87,3 +88,24 @@ def test_a_run_that_failed_is_told_and_kept(
     assert lines[1].endswith("compile: FAILED")
     assert lines[3].endswith("1 rule: cold FAILED, warm FAILED")
     assert json.loads((tmp_path / "out.json").read_text())["runs"]["compile"]["logs"] == ["no GPU"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--out", "nowhere/out.json"], "nowhere: no such folder"),
+        (["--out", "out.json", "--table", "no.json"], "no.json: no such file"),
+        (["--out", "out.json"], "needs a machine with an NVIDIA GPU"),
+    ],
+    ids=["no folder", "no table", "no GPU"],
+)
+def test_what_is_missing_is_said_before_anything_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str], said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "argv", ["warmup_gpu.py", *words])
+    with pytest.raises(SystemExit) as ended:
+        warmup_gpu.main()
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err

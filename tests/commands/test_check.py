@@ -150,7 +150,7 @@ def test_findings_are_annotations_on_github(
     assert check(root) == 4
     assert (
         "::error file=requirements/cuda.txt,line=1,title=drift::flashinfer-python holds 0.6.18"
-        in capsys.readouterr().out
+        in capsys.readouterr().err
     )
 
 
@@ -175,3 +175,13 @@ def test_a_closed_or_full_output_is_no_crash(tmp_path: Path) -> None:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert (done.returncode, done.stderr.count("\n")) == (3, 2)
     assert done.stderr.startswith("error: the output cannot be written: ")
+
+
+@pytest.mark.parametrize("text", ["", "main", "3f2a9c"])
+def test_what_is_no_commit_is_not_recorded_as_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    root = make_tree(tmp_path, "0.6.13")
+    assert cli.main(["check", "--root", str(root), "--commit", text]) == 2
+    assert "expected 7 to 64 hexadecimal digits" in capsys.readouterr().err
+    assert not (root / "evidence").exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -14,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.gate.samples import AS_OF, COMMIT, OTHER_PINS, POLICY, evidence, failing, make_record
+from tests.gate.samples import AS_OF, COMMIT, OTHER_PINS, POLICY, evidence, failing, make_record, measured
 from tests.trees import make_tree, snapshot, write
 from tooling import cli
 from tooling.commands.recording import load_pins
@@ -95,6 +96,19 @@ def test_missing_prints_the_commands_and_where_to_run_them(tmp_path: Path, capsy
         out
         == f"on a machine with an sm90 GPU and the image:\n  nox -s smoke -- --image sha256:{'1' * 64}    # smoke sm90\n"
     )
+
+
+def test_a_missing_evaluation_is_compared_with_the_record_of_the_release_before(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = prepare(tmp_path)
+    (root / "evidence/gsm8k-qwen.json").unlink()
+    before = replace(evidence()["gsm8k qwen"], flashinfer_version="0.6.12")
+    write_record(tmp_path / "last one", before)
+    assert gate(root, "--missing") == 5
+    assert "--baseline RECORD" in capsys.readouterr().out
+    assert gate(root, "--missing", "--before", str(tmp_path / "last one")) == 5
+    assert f"--baseline '{tmp_path}/last one/gsm8k-qwen.json'" in capsys.readouterr().out
 
 
 def test_the_json_is_one_object_and_the_text_goes_to_stderr(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -201,6 +215,18 @@ def test_files_are_written_and_a_dash_is_the_terminal(tmp_path: Path, capsys: py
     assert capsys.readouterr().out.strip() == written["markdown"].strip()
 
 
+@pytest.mark.parametrize("option", ["junit", "markdown", "html", "attest"])
+def test_a_file_on_the_terminal_is_whole_and_nothing_else_on_github_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, option: str
+) -> None:
+    root = prepare(tmp_path, {**evidence(), "check": failing(make_record("check"))})
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    assert gate(root, f"--{option}", str(tmp_path / "file")) == 4
+    assert "::error file=docker/Dockerfile,line=3" in capsys.readouterr().err
+    assert gate(root, f"--{option}", "-") == 4
+    assert capsys.readouterr().out == (tmp_path / "file").read_text()
+
+
 def test_a_file_that_cannot_be_written_ends_with_exit_3(tmp_path: Path) -> None:
     assert gate(prepare(tmp_path), "--html", str(tmp_path / "missing/gate.html")) == 3
 
@@ -237,6 +263,15 @@ def test_judging_again_at_the_time_that_was_shown_gives_the_same_bytes(
     assert outs[0] == outs[1]
 
 
+def test_a_statement_can_be_made_again_at_the_moment_that_it_names(tmp_path: Path) -> None:
+    root, words = prepare(tmp_path), []
+    for name in ("first", "second"):
+        cli.main(["gate", "--root", str(root), "--channel", "release", "--attest", str(tmp_path / name), *words])
+        policy = json.loads((tmp_path / name).read_text())["predicate"]["configuration"][0]
+        words = ["--as-of", policy["annotations"]["asOf"]]
+    assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()
+
+
 def test_records_must_be_of_the_trees_own_pins(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     root = make_tree(tmp_path, "0.6.13", release_toml=POLICY)
     pins, version, _ = load_pins(root, "versions.json")
@@ -249,6 +284,26 @@ def test_records_must_be_of_the_trees_own_pins(tmp_path: Path, capsys: pytest.Ca
     assert gate(root) == 0
     write(root, "requirements/cuda.txt", "flashinfer-python==0.6.13\n")
     assert gate(root) == 5
+
+
+def test_an_evaluation_must_be_by_the_trees_own_configuration(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "accuracy_threshold: 0.4\n"
+    records = evidence()
+    told = measured(records["gsm8k qwen"], "config", "sha256", to=hashlib.sha256(text.encode()).hexdigest())
+    root = prepare(tmp_path, {**records, "gsm8k qwen": told})
+    write(root, "configs/gsm8k/qwen.yaml", text)
+    assert asked(capsys, root)["verdict"] == "PASS"
+    write(root, "configs/gsm8k/qwen.yaml", "accuracy_threshold: 0.5\n")
+    assert [item["reason"] for item in asked(capsys, root)["reasons"] if item["outcome"] != "PASS"] == ["FOREIGN"]
+
+
+def test_a_moment_within_a_second_is_judged_as_it_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ended = AS_OF - timedelta(hours=168)
+    root = prepare(tmp_path, {**evidence(), "check": make_record("check", started=ended, ended=ended)})
+    assert asked(capsys, root, "--as-of", AT.replace("Z", ".9Z"))["as_of"] == AT
+    assert gate(root, "--as-of", AT.replace("Z", ".9Z")) == gate(root, "--as-of", AT) == 0
 
 
 def test_the_commit_that_is_given_must_be_the_records(tmp_path: Path) -> None:
@@ -351,6 +406,14 @@ def test_an_earlier_release_inside_of_the_folder_is_compared_with_and_not_judged
 
 
 HOSTILE = "<img src=x onerror=alert(1)> ]]>&amp;| `x` \n::error::owned\n\u202e\x1b[31m"
+
+
+def test_a_release_is_not_compared_with_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = prepare(tmp_path)
+    (tmp_path / "link").symlink_to(root / "evidence")
+    for folder in ("evidence", "link"):
+        assert gate(root, "--before", str(tmp_path / folder)) == 2
+        assert "is where the records to judge lie" in capsys.readouterr().err
 
 
 def test_hostile_text_stays_text_through_the_whole_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.http_servers import serving
 from tests.images.conftest import copy_checkout
 from tests.trees import snapshot
 from tooling.cli import main
@@ -51,12 +51,9 @@ def engine_without_images() -> Iterator[str]:
         def log_message(self, *words: object) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Engine) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Engine)
+    with serving(server):
         yield f"tcp://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
 
 
 def _call(capsys: pytest.CaptureFixture[str], tree: Path, *words: str) -> tuple[int, dict[str, Any], str]:

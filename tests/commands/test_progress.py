@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
+from tests.waiting import wait_for
 from tooling.commands import progress
 
 
-def test_a_quick_step_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_quick_step_says_nothing(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "QUIET_S", 600.0)
     with progress.waiting("asking"):
         pass
     captured = capsys.readouterr()
@@ -19,12 +19,14 @@ def test_a_quick_step_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_slow_step_says_one_line_on_stderr(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
     monkeypatch.setattr(progress, "QUIET_S", 0.01)
     seen = ""
+
+    def has_spoken() -> bool:
+        nonlocal seen
+        seen += capsys.readouterr().err
+        return seen.endswith("\n")
+
     with progress.waiting("asking the index"):
-        for _ in range(1000):
-            seen += capsys.readouterr().err
-            if seen:
-                break
-            time.sleep(0.01)
+        wait_for(has_spoken)
     assert seen == "asking the index …\n"
 
 

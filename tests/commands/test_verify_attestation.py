@@ -61,6 +61,7 @@ def test_an_attestation_of_this_image_policy_and_evidence_is_verified(
     assert capsys.readouterr().out == (
         f"subject  release {MANIFEST}\n"
         "result   PASSED, 3 passed, 0 failed, 3 records\n"
+        f"judged   channel release, verdict PASS, asOf 2026-06-01T12:00:00.000Z, commit {'b' * 40}\n"
         "no signature: this is a bare Statement, which anybody can write\n"
         "verified: what it says holds\n"
     )
@@ -137,6 +138,26 @@ def test_the_object_names_subjects_result_records_and_policy(tree: Path, capsys:
     assert answer["subjects"] == [{"name": "release", "sha256": MANIFEST[7:]}]
     assert [item["name"] for item in answer["records"]] == ["check.json", "image-release.json", "smoke-sm90.json"]
     assert len(answer["policy_sha256"]) == 64
+    assert answer["judged"] == {
+        "channel": "release", "verdict": "PASS", "asOf": "2026-06-01T12:00:00.000Z", "commit": "b" * 40,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ["a\n::error::b", "\x1b[2J\x1b]0;t\x07", "\u202eb", "##[group]a", "a" * 10_000])
+def test_no_text_of_an_attestation_steers_the_terminal_or_the_server_that_reads_it(
+    tree: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    body = json.loads((tree / "gate.intoto.json").read_text())
+    body["subject"][0]["name"] = text
+    body["predicate"].update(result="WARNED", warnedTests=[text])
+    body["predicate"]["configuration"][0]["annotations"].update(asOf=text, commit=text)
+    body["predicate"]["configuration"][-1]["name"] = text
+    write(tree, "gate.intoto.json", json.dumps(body))
+    call(tree, "--evidence", str(tree / "evidence"))
+    out = capsys.readouterr().out
+    assert not any(sign in out for sign in ("\x1b", "\u202e", "##[", "\n::"))
+    assert max(map(len, out.splitlines())) < 3000
+    assert "WARNED" in out
 
 
 def test_the_predicate_alone_is_written_once_all_holds(tree: Path) -> None:

@@ -10,7 +10,6 @@ import json
 import os
 import re
 import ssl
-import threading
 import time
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,6 +20,8 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 import pytest
+
+from tests.http_servers import serving
 
 Ranges = Literal["honest", "ignored", "wrong-span", "short", "no-header"]
 JSON_TYPE = "application/vnd.pypi.simple.v1+json"
@@ -161,14 +162,8 @@ def serve_index(*, tls: Callable[[ssl.SSLContext], None] | None = None) -> Itera
         host = "localhost"
     index.url = f"{'http' if tls is None else 'https'}://{host}:{server.server_address[1]}"
     server.handle_error = lambda request, address: None  # type: ignore[method-assign]
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
+    with serving(server):
         yield index
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -5,15 +5,15 @@ from __future__ import annotations
 import functools
 import hashlib
 import http.server
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.http_servers import serving
 from tooling.edges.gsm8k_data import load_data
 from tooling.errors import EdgeError, InputError
-from tooling.gsm8k.config import DataLocation
+from tooling.gsm8k.data_location import DataLocation
 from tooling.gsm8k.items import parse_problems
 
 LINE = '{"question": "q", "answer": "#### 1"}\n'
@@ -37,10 +37,8 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def url(folder: Path) -> Iterator[str]:
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(folder)))
-    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_address[1]}"
-    server.shutdown()
-    server.server_close()
+    with serving(server):
+        yield f"http://127.0.0.1:{server.server_port}"
 
 
 def sha256(path: Path) -> str:

@@ -163,17 +163,15 @@ def test_a_server_fault_that_stays_is_said(
 
 
 def test_a_server_that_is_too_slow_is_given_up(
-    local_index: LocalIndex, bare_machine: Path, monkeypatch: pytest.MonkeyPatch
+    client: IndexClient, local_index: LocalIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add(local_index)
-    monkeypatch.setenv("PIP_INDEX_URL", local_index.simple)
+    file = listed(client)
     monkeypatch.setenv("PIP_TIMEOUT", "0.3")
     monkeypatch.setenv("PIP_RETRIES", "0")
-    with IndexClient(load_index_settings()) as hasty:
-        file = listed(hasty)
-        local_index.delay_s = 1.0
-        with pytest.raises(EdgeError, match="within") as caught:
-            open_release_file(hasty.http, file)
+    local_index.delay_s = 20.0
+    with IndexClient(load_index_settings()) as hasty, pytest.raises(EdgeError, match="within") as caught:
+        open_release_file(hasty.http, file)
     assert caught.value.reason == "TIMEOUT"
 
 

@@ -23,6 +23,7 @@ from tooling.smoke.judgement import measurements
 VERSION = "0.6.13"
 PINS, OTHER_PINS = "ab" * 32, "cd" * 32
 COMMIT, OTHER_COMMIT = "c" * 40, "d" * 40
+CONFIG, OTHER_CONFIG = "9" * 64, "8" * 64
 IMAGE, OTHER_IMAGE = "sha256:" + "1" * 64, "sha256:" + "2" * 64
 LAYERS = ["sha256:" + "a" * 64, "sha256:" + "b" * 64]
 AS_OF = datetime(2026, 6, 1, 12, 0, tzinfo=UTC)
@@ -180,8 +181,8 @@ def _gsm8k() -> dict[str, Any]:
     }  # fmt: skip
     return {
         "config": {
-            "name": "qwen", "sha256": "9" * 64, "accuracy_threshold": 0.7, "tolerance": 0.03,
-            "startup_max_wait_seconds": 600.0,
+            "name": "qwen", "sha256": CONFIG, "accuracy_threshold": 0.7, "tolerance": 0.03,
+            "startup_max_wait_seconds": 600.0, "max_failed_rate": 0.01, "max_unparsable_rate": 0.05,
         },
         "conditions": {
             "model": "q", "api": "completions", "answer": "flexible", "num_fewshot": 5, "shots_sha256": "8" * 64,

@@ -102,6 +102,16 @@ DIFFERENT: dict[str, tuple[Change, dict[str, Any], list[str]]] = {
         lambda body: body["predicate"]["configuration"][0]["annotations"].update(verdict="INCOMPLETE"), {},
         ["CONTRADICTION"],
     ),
+    "PASSED over a record that failed": (
+        lambda body: body["predicate"]["configuration"][-1]["annotations"].update(status="fail"), {}, ["CONTRADICTION"],
+    ),
+    "PASSED without a test that its policy requires": (
+        lambda body: body["predicate"]["passedTests"].remove("smoke sm90"), {"required": ("check", "smoke sm90")},
+        ["CONTRADICTION"],
+    ),
+    "PASSED without a test that another policy requires": (
+        lambda body: None, {"required": ("smoke sm100",), "policy_sha256": "0" * 64}, ["POLICY"],
+    ),
     "PASSED without tests": (lambda body: body["predicate"].update(passedTests=[]), {}, ["NOTHING_RAN"]),
     "PASSED without lists of tests": (lambda body: body["predicate"].pop("passedTests"), {}, ["NOTHING_RAN"]),
     "PASSED without records": (
@@ -200,6 +210,14 @@ def test_what_is_no_attestation_is_bad_input(raw: bytes) -> None:
     assert_bad(raw)
 
 
+def test_of_a_file_with_several_it_says_that_one_is_wanted() -> None:
+    one = json.dumps(envelope(statement()))
+    assert parse(json.loads(one)).envelope == "dsse"
+    with pytest.raises(InputError) as refused:
+        parse_attestation(f"{one}\n{one}\n".encode(), path="sha256-abc.jsonl")
+    assert refused.value.hint == "several attestations, one a line? give one of them"
+
+
 def test_a_file_that_is_too_large_is_not_read_as_json() -> None:
     assert_bad(b" " * (MAX_BYTES + 1), reason="TOO_LARGE")
 
@@ -230,6 +248,13 @@ def test_the_records_at_hand_must_be_those_that_are_listed(name: str) -> None:
     found = check_records(parse(statement()), files)
     assert [(finding.reason, finding.path) for finding in found] == expected
     assert has_errors(found) == bool(expected)
+
+
+def test_a_record_that_the_gate_read_and_did_not_take_is_asked_for_too() -> None:
+    read = evidence("image", "nightly", digit="7")
+    body = parse(statement(files=(*FILES, read)))
+    assert check_records(body, (*FILES, read)) == []
+    assert [finding.reason for finding in check_records(body, FILES)] == ["RECORD_MISSING"]
 
 
 def test_an_earlier_release_s_record_is_not_asked_for() -> None:

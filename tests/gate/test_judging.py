@@ -11,7 +11,9 @@ import pytest
 
 from tests.gate.samples import (
     AS_OF,
+    CONFIG,
     OTHER_COMMIT,
+    OTHER_CONFIG,
     OTHER_IMAGE,
     OTHER_PINS,
     POLICY,
@@ -25,6 +27,7 @@ from tests.smoke.samples import _Maker, judged_for, seen_for
 from tooling.errors import InputError
 from tooling.evidence import Record, parse_record, seal
 from tooling.findings import Finding, Severity
+from tooling.gate.candidate import Given
 from tooling.gate.values import Outcome
 from tooling.smoke.judgement import measurements
 from tooling.smoke.observations import ScenarioSeen
@@ -48,6 +51,8 @@ FIELDS: dict[str, tuple[dict[str, Any], str]] = {
     "no release": ({"flashinfer_version": None}, "NO_PINS"),
     "a release that is no version": ({"flashinfer_version": "newest"}, "MALFORMED"),
     "no commit": ({"commit": None}, "NO_COMMIT"),
+    "a branch for a commit": ({"commit": "release-candidate"}, "MALFORMED"),
+    "an empty commit": ({"commit": ""}, "MALFORMED"),
     "a dirty tree": ({"dirty": True}, "DIRTY"),
     "nobody knows whether it is dirty": ({"dirty": None}, "DIRTY"),
     "ends before it starts": ({"ended": AS_OF - timedelta(hours=6)}, "BAD_TIME"),
@@ -67,7 +72,9 @@ def test_each_field_altered_turns_the_verdict(title: str, changes: dict[str, Any
     records[title] = replace(records[title], **changes)
     verdict = verdict_of(records)
     assert verdict.outcome is (Outcome.FAIL if word == "BROKEN" else Outcome.INCOMPLETE)
-    assert any(f"{word} {title}" == found or word == "FOREIGN" for found in words(verdict)), words(verdict)
+    # Where the image itself is altered, it is the others that are foreign to it.
+    wanted = "FOREIGN " if word == "FOREIGN" and title == "image release" else f"{word} {title}"
+    assert any(found.startswith(wanted) for found in words(verdict)), words(verdict)
 
 
 @pytest.mark.parametrize("key", sorted(seal(evidence()["smoke sm90"]).keys() - {"format"}))
@@ -129,6 +136,16 @@ def drop(key: str) -> Any:
     return lambda old: {name: value for name, value in old.items() if name != key}
 
 
+def every(verdict: str, *, of: str | None = None, first: int | None = None) -> Any:
+    """That verdict for all questions, for those that had another one, or for the first ones."""
+
+    def change(old: dict[str, str]) -> dict[str, str]:
+        chosen = [key for key, value in old.items() if of in {None, value}]
+        return {**old, **dict.fromkeys(chosen[:first], verdict)}
+
+    return change
+
+
 MEASURED: dict[str, tuple[str, tuple[str | int, ...], Any, str]] = {
     "a check that saw another pin": ("check", ("sites", 0, "version"), "0.6.12", "CONTRADICTORY"),
     "a check that saw none": ("check", ("sites",), [], "CONTRADICTORY"),
@@ -168,12 +185,18 @@ MEASURED: dict[str, tuple[str, tuple[str | int, ...], Any, str]] = {
         "gsm8k qwen", ("baseline",), lambda old: {**old, "lost": 40, "p_value": 0.001}, "CONTRADICTORY"),
     "a baseline of which no question was asked": ("gsm8k qwen", ("baseline", "paired"), 0, "CONTRADICTORY"),
     "a baseline with more questions than were asked": ("gsm8k qwen", ("baseline", "paired"), 10**9, "CONTRADICTORY"),
+    "a baseline with more flips than questions": (
+        "gsm8k qwen", ("baseline",), lambda old: {**old, "lost": 100, "gained": 101}, "CONTRADICTORY"),
     "a baseline that was lost against with another p": (
         "gsm8k qwen", ("baseline",), lambda old: {**old, "lost": 40, "p_value": 1.0}, "CONTRADICTORY"),
     "counts of a comparison that are none": ("gsm8k qwen", ("baseline", "lost"), "3", "CONTRADICTORY"),
     "below the threshold": ("gsm8k qwen", ("runs", 0, "accuracy"), 0.5, "CONTRADICTORY"),
     "no accuracy": ("gsm8k qwen", ("runs", 0, "accuracy"), None, "CONTRADICTORY"),
     "a better accuracy than its verdicts": ("gsm8k qwen", ("runs", 0, "accuracy"), 0.9, "CONTRADICTORY"),
+    "an accuracy without a reply": ("gsm8k qwen", ("verdicts",), every("timeout"), "CONTRADICTORY"),
+    "more lost questions than the evaluation takes": ("gsm8k qwen", ("verdicts",), every("failed", first=4), "CONTRADICTORY"),
+    "more empty replies than the evaluation takes": (
+        "gsm8k qwen", ("verdicts",), every("empty", of="wrong"), "CONTRADICTORY"),
     "a run that crashed": ("gsm8k qwen", ("runs", 0, "reason"), "SERVER_CRASH", "CONTRADICTORY"),
     "no run": ("gsm8k qwen", ("runs",), [], "CONTRADICTORY"),
     "another release served": ("gsm8k qwen", ("server", "flashinfer_version"), "0.6.12", "CONTRADICTORY"),
@@ -195,11 +218,82 @@ def test_each_measurement_that_does_not_fit_a_pass_is_seen(
     assert f"{word} {title}" in words(verdict)
 
 
+def test_an_evaluation_that_gained_against_the_baseline_passes() -> None:
+    better = measured(
+        evidence()["gsm8k qwen"], "baseline", to=lambda old: {**old, "lost": 0, "gained": 40, "p_value": 1e-9}
+    )
+    assert words(verdict_of({**evidence(), "gsm8k qwen": better})) == []
+
+
 @pytest.mark.parametrize("title", TITLES)
 def test_a_pass_that_measured_nothing_contradicts_itself(title: str) -> None:
     records = evidence()
     records[title] = replace(records[title], measurements={})
     assert words(verdict_of(records))[0] == f"CONTRADICTORY {title}"
+
+
+def test_of_a_stage_that_did_not_run_nothing_else_is_said() -> None:
+    records = evidence()
+    records["smoke sm90"] = replace(
+        records["smoke sm90"],
+        status="not-run",
+        reason="NO_GPU",
+        image_id=None,
+        commit=None,
+        dirty=None,
+        measurements={},
+    )
+    assert words(verdict_of(records)) == ["NOT_RUN smoke sm90"]
+
+
+@pytest.mark.parametrize("commit", ["", "main", "release-candidate", "c" * 65])
+def test_records_that_agree_on_what_is_no_commit_do_not_count(commit: str) -> None:
+    verdict = verdict_of({title: replace(record, commit=commit) for title, record in evidence().items()})
+    assert verdict.outcome is Outcome.INCOMPLETE
+    assert {f"MALFORMED {title}" for title in TITLES} <= set(words(verdict))
+
+
+@pytest.mark.parametrize(("verified", "expected"), [(False, ["CONTRADICTORY image release"]), (True, [])])
+def test_only_an_image_that_was_not_built_here_has_nothing_to_tell_of_its_build(
+    expected: list[str], *, verified: bool
+) -> None:
+    records = evidence()
+    told = {key: value for key, value in records["image release"].measurements.items() if key != "overrides"}
+    told |= {"verified": "engine:1"} if verified else {}
+    records["image release"] = replace(records["image release"], measurements=told)
+    assert words(verdict_of(records)) == expected
+
+
+def test_an_evaluation_by_another_file_of_the_same_name_is_foreign() -> None:
+    records = evidence()
+    assert verdict_of(records, given=Given(configs={"qwen": CONFIG})).outcome is Outcome.PASS
+    verdict = verdict_of(records, given=Given(configs={"qwen": OTHER_CONFIG}))
+    assert words(verdict) == ["FOREIGN gsm8k qwen"]
+    assert verdict.reasons[0].detail == "the record is of another configuration: 999999999999, expected 888888888888"
+    records["gsm8k qwen"] = replace(records["gsm8k qwen"], measurements={})
+    assert "FOREIGN gsm8k qwen" in words(verdict_of(records, given=Given(configs={"qwen": CONFIG})))
+
+
+def evaluated(*, correct: int = 150, failed: int = 0, empty: int = 0) -> Record:
+    """An evaluation of 200 questions whose accuracy is what its verdicts give."""
+    ends = ["correct"] * correct + ["failed"] * failed + ["empty"] * empty
+    ends += ["wrong"] * (200 - len(ends))
+    record = measured(evidence()["gsm8k qwen"], "verdicts", to={f"{at:04}": end for at, end in enumerate(ends)})
+    return measured(record, "runs", 0, "accuracy", to=correct / (200 - failed))
+
+
+@pytest.mark.parametrize(
+    ("record", "holds"),
+    [
+        (evaluated(correct=134), True), (evaluated(correct=133), False),  # 0.70 less 0.03
+        (evaluated(failed=2), True), (evaluated(failed=3), False),  # 1 %
+        (evaluated(empty=10), True), (evaluated(empty=11), False),  # 5 %
+    ],
+    ids=["at the floor", "below it", "few lost", "too many", "few empty", "too many empty"],
+)  # fmt: skip
+def test_an_evaluation_is_judged_again_by_its_own_limits(record: Record, *, holds: bool) -> None:
+    verdict = verdict_of({**evidence(), "gsm8k qwen": record})
+    assert words(verdict) == ([] if holds else ["CONTRADICTORY gsm8k qwen"])
 
 
 ALLOWED = {
@@ -243,6 +337,11 @@ def test_a_known_fault_that_shows_must_be_allowed_and_in_time() -> None:
         channel = make_channel("2026-12-31", day)
         assert verdict_of(evidence(), channel).outcome is outcome
     assert words(verdict_of(evidence(), make_channel("2026-12-31", "2026-05-31"))) == ["ALLOWANCE_EXPIRED smoke sm90"]
+
+
+def test_what_may_stay_uncovered_is_named_by_whole_words() -> None:
+    channel = make_channel('"flashinfer-jit-cache"', '"flashinfer-jit"')
+    assert words(verdict_of(evidence(), channel)) == ["NOT_COVERED smoke sm90"]
 
 
 def test_an_allowance_ends_with_its_day_in_utc() -> None:

@@ -66,6 +66,10 @@ SAMPLES: dict[str, tuple[str, str | None]] = {
     "a speed-up below one": (SMOKE + "min_speedup = 0.5\n", "channels.c.smoke.min_speedup: found 0.5, expected a number from 1"),
     "no configuration": (GSM8K, "channels.c.gsm8k.configs: found nothing"),
     "a configuration that is no file": (GSM8K + 'configs = ["qwen"]\n', "channels.c.gsm8k.configs: found 'qwen'"),
+    "a configuration outside of the tree": (
+        GSM8K + 'configs = ["../q.yaml"]\n', "channels.c.gsm8k.configs: found '../q.yaml', expected a file of the tree"),
+    "a configuration outside of the tree, by a way through it": (
+        GSM8K + 'configs = ["a/../../q.yaml"]\n', "channels.c.gsm8k.configs: found 'a/../../q.yaml'"),
     "half a question": (GSM8K + 'configs = ["q.yaml"]\nmin_questions = 0.5\n', "channels.c.gsm8k.min_questions: found 0.5"),
 }  # fmt: skip
 
@@ -126,6 +130,13 @@ def test_every_problem_is_named_at_once() -> None:
     assert [part.split(":")[0] for part in parts] == [
         "gate.x", "channels.a.stages", "channels.b.allow", "channels.b.smoke.architectures",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ['stages = "check"', 'stages = ["smoke"]\nsmoke = { architectures = "sm90" }'])
+def test_a_value_of_another_kind_is_one_problem(text: str) -> None:
+    with pytest.raises(InputError) as raised:
+        parse_policy(f"{C}{text}\n", path="p.toml")
+    assert ";" not in raised.value.message
 
 
 @pytest.mark.parametrize("name", ["", "a b", "\u202e", "-x", "a\n::error::b", "a/b"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from importlib.resources import files
@@ -79,6 +80,7 @@ def test_without_an_image_the_stages_after_it_say_what_they_wait_for() -> None:
     assert words(verdict) == ["BROKEN image release", "MISSING smoke sm90", "MISSING gsm8k qwen"]
     assert verdict.reasons[0].detail == "docker/Dockerfile:3: it broke"
     assert verdict.reasons[1].detail == "there is no record; image release comes first, and it is FAIL"
+    assert verdict.reasons[1].command == "nox -s smoke -- --image TAG"
 
 
 def test_the_first_stage_that_failed_stands_on_top() -> None:
@@ -129,6 +131,13 @@ def test_two_architectures_that_pass_are_enough() -> None:
     assert verdict_of([*records.values(), on_sm100(records["smoke sm90"])], TWO_ARCHITECTURES).outcome is PASS
 
 
+def test_a_run_on_one_architecture_is_none_on_another_whatever_its_name_says() -> None:
+    records = evidence()
+    records["smoke sm90"] = replace(on_sm100(records["smoke sm90"]), subject="sm90")
+    verdict = verdict_of(records)
+    assert (verdict.outcome, words(verdict)) == (INCOMPLETE, ["CONTRADICTORY smoke sm90"])
+
+
 def test_a_failure_on_one_architecture_fails() -> None:
     records = evidence()
     verdict = verdict_of([*records.values(), failing(on_sm100(records["smoke sm90"]))], TWO_ARCHITECTURES)
@@ -139,6 +148,12 @@ def test_a_failure_on_an_architecture_that_is_not_asked_for_fails_as_well() -> N
     records = evidence()
     verdict = verdict_of([*records.values(), failing(on_sm100(records["smoke sm90"]))])
     assert (verdict.outcome, words(verdict)) == (FAIL, ["BROKEN smoke sm100"])
+
+
+def test_a_pass_that_contradicts_itself_stands_against_the_release_though_nothing_asks_for_it() -> None:
+    records = evidence()
+    verdict = verdict_of([*records.values(), replace(on_sm100(records["smoke sm90"]), reason="BROKEN")])
+    assert (verdict.outcome, words(verdict)) == (INCOMPLETE, ["CONTRADICTORY smoke sm100"])
 
 
 def test_a_failing_record_that_only_informs_is_shown_and_does_not_count() -> None:
@@ -189,6 +204,14 @@ def test_a_stage_that_ran_in_an_image_built_from_ours_counts() -> None:
     assert verdict_of([*in_theirs.values(), stranger]).outcome is INCOMPLETE
 
 
+def test_no_image_is_built_from_one_whose_layers_nobody_knows() -> None:
+    records = evidence()
+    records["image release"] = measured(records["image release"], "layers", to=[])
+    theirs = make_record("image", "engine", image_id=OTHER_IMAGE)
+    records["smoke sm90"] = replace(records["smoke sm90"], image_id=OTHER_IMAGE)
+    assert "FOREIGN smoke sm90" in words(verdict_of([*records.values(), theirs]))
+
+
 def test_a_rebuilt_image_with_one_more_layer_is_not_taken_for_one_built_from_ours() -> None:
     records = evidence()
     rebuilt = replace(records["image release"], image_id=OTHER_IMAGE, ended=AS_OF)
@@ -212,6 +235,27 @@ def test_a_failure_after_a_pass_fails(title: str) -> None:
     new = failing(records[title], started=AS_OF, ended=AS_OF)
     verdict = verdict_of([*records.values(), new])
     assert (verdict.outcome, f"BROKEN {title}" in words(verdict)) == (FAIL, True)
+
+
+@pytest.mark.parametrize("title", TITLES)
+@pytest.mark.parametrize("hours", [-3, 3], ids=["older", "newer"])
+def test_no_pass_hides_one_that_contradicts_itself(title: str, hours: int) -> None:
+    records = evidence()
+    moment = records[title].ended + timedelta(hours=hours)
+    other = replace(records[title], reason="BROKEN", started=moment, ended=moment)
+    verdict = verdict_of([*records.values(), other])
+    assert (verdict.outcome, words(verdict)) == (INCOMPLETE, [f"CONTRADICTORY {title}"])
+
+
+@pytest.mark.parametrize(
+    "newer", [{"pins_sha256": OTHER_PINS}, {"status": "not-run", "reason": "NO_GPU"}], ids=["foreign", "not run"]
+)
+def test_where_no_record_counts_the_one_that_comes_nearest_is_told(newer: dict[str, object]) -> None:
+    records = evidence()
+    ours = replace(records["smoke sm90"], dirty=True)
+    other = replace(records["smoke sm90"], started=AS_OF, ended=AS_OF, **newer)
+    verdict = verdict_of({**records, "smoke sm90": ours, "other": other})
+    assert (verdict.outcome, words(verdict)) == (INCOMPLETE, ["DIRTY smoke sm90"])
 
 
 def test_a_failing_record_of_other_pins_is_incomplete_and_named() -> None:
@@ -311,6 +355,33 @@ def test_missing_commands_are_listed_once_each_and_by_machine() -> None:
     assert render_missing(errands(whole), whole.outcome) == "nothing is missing; the verdict is PASS\n"
 
 
+def test_a_command_to_copy_holds_nothing_of_a_record_that_a_shell_would_run() -> None:
+    records = evidence()
+    told = {**records["image release"].measurements, "tags": ["x; touch owned"]}
+    records["image release"] = replace(records["image release"], measurements=told, dirty=True)
+    del records["smoke sm90"]
+    names = ("gsm8k-$(touch owned).json", "smoke-\x1b[2J\n::error::x.json", "bump.json")
+    spoiled = [EvidenceFile(path=f"e/{name}", sha256="", reason="UNPARSABLE", problem="no") for name in names]
+    version = "0.6.13; touch owned"
+    verdict = verdict_of(records, more=spoiled, given=Given(pins_sha256=PINS, flashinfer_version=version))
+    shown = render_missing(errands(verdict), verdict.outcome)
+    commands = [line.partition("    #")[0].strip() for line in shown.splitlines() if line.startswith("  ")]
+    assert len(commands) > 4
+    for command in commands:
+        words = shlex.split(command)
+        assert words[:2] == ["nox", "-s"]
+        assert not {"touch", "owned"} & set(words), command
+    assert "\x1b" not in shown
+    assert not any(line.startswith("::") for line in shown.splitlines())
+
+
+def test_a_configuration_with_a_blank_in_its_path_is_one_word_of_the_command() -> None:
+    channel = make_channel("configs/gsm8k/qwen.yaml", "my configs/qwen.yaml")
+    records = evidence()
+    del records["gsm8k qwen"]
+    assert "'my configs/qwen.yaml'" in verdict_of(records, channel).reasons[0].command
+
+
 def changed(record: Record, change: str) -> Record:
     """A record as it may lie in some folder: good, or spoiled in one of many ways; still passing."""
     hours = timedelta(hours=1)
@@ -377,6 +448,13 @@ def test_two_commits_that_begin_alike_are_two() -> None:
     assert words(verdict_of(records, given=Given(commit=short))) == ["FOREIGN check"]
     records["image release"] = replace(records["image release"], commit=short)
     assert words(verdict_of(records)) == ["FOREIGN smoke sm90", "FOREIGN gsm8k qwen"]
+
+
+def test_a_failing_record_does_not_say_which_commit_the_others_must_be_of() -> None:
+    records = evidence()
+    records["image release"] = failing(records["image release"], commit=OTHER_COMMIT)
+    verdict = verdict_of(records)
+    assert (verdict.commit, "FOREIGN check" in words(verdict)) == (COMMIT, False)
 
 
 def test_the_commit_is_shown_whole_where_a_record_knows_it() -> None:

@@ -139,14 +139,11 @@ class QuietServer(ThreadingHTTPServer):
 @contextmanager
 def running(behaviour: Behaviour) -> Iterator[str]:
     """The server in a thread; gives its address."""
+    from tests.http_servers import serving  # not at the top: as a program it runs where there are no tests
+
     server = QuietServer(("127.0.0.1", 0), type("Bound", (Handler,), {"behaviour": behaviour}))
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        server.server_close()
+    with serving(server):
+        yield f"http://127.0.0.1:{server.server_port}"
 
 
 def main() -> None:

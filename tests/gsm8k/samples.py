@@ -6,7 +6,8 @@ from decimal import Decimal
 
 import yaml
 
-from tooling.gsm8k.config import Config, parse_config
+from tooling.gsm8k.config import Config
+from tooling.gsm8k.config_text import parse_config
 from tooling.gsm8k.items import Problem
 from tooling.gsm8k.replies import Reply
 from tooling.gsm8k.score import Answered, Exchange, judge

@@ -12,7 +12,9 @@ import yaml
 
 from tests.gsm8k.samples import LEAST, make_config
 from tooling.errors import InputError
-from tooling.gsm8k.config import DEFAULT_STARTUP_MAX_WAIT_SECONDS, PUBLIC_TEST_SHA256, option_value, parse_config
+from tooling.gsm8k.config import option_value
+from tooling.gsm8k.config_text import DEFAULT_STARTUP_S, parse_config
+from tooling.gsm8k.data_location import PUBLIC_TEST_SHA256
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = json.loads((ROOT / "tooling/data/schemas/gsm8k-config.schema.json").read_text())
@@ -146,7 +148,7 @@ def test_vllms_keys_mean_here_what_they_mean_there() -> None:
 
 
 def test_the_default_budget_is_1200_seconds() -> None:
-    assert make_config().startup_max_wait_s == DEFAULT_STARTUP_MAX_WAIT_SECONDS == 1200
+    assert make_config().startup_max_wait_s == DEFAULT_STARTUP_S == 1200
 
 
 @pytest.mark.parametrize("values", GOOD.values(), ids=GOOD.keys())

@@ -8,7 +8,6 @@ import shutil
 import socket
 import subprocess
 import tarfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import pytest
 
 from tests.images.conftest import CERTIFICATES, LABEL, WHOLE_GB, Done, Image, build_image, copy_checkout
 from tests.trees import commit_all
+from tests.waiting import listens, wait_for
 from tooling.edges import docker_engine
 from tooling.edges.index import IndexClient
 from tooling.edges.pip_config import load_index_settings
@@ -202,11 +202,7 @@ def repository(version: str, bridge: str, tmp_path_factory: pytest.TempPathFacto
         ],
         stderr=subprocess.DEVNULL,
     )
-    for _ in range(100):
-        with socket.socket() as client:
-            if client.connect_ex((bridge, port)) == 0:
-                break
-        time.sleep(0.1)
+    wait_for(lambda: listens(bridge, port))
     yield f"git://{bridge}:{port}/{tree.name}"
     daemon.terminate()
     daemon.wait(10)

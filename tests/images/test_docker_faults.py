@@ -16,7 +16,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.http_servers import serving
 from tests.images.conftest import ROOT, Image, build_image, command, load_records, tiny_tree
+from tests.waiting import listens, wait_for
 from tooling.edges import docker_engine
 from tooling.edges.image_layers import CHUNK_BYTES, overlay_folders, read_archive, read_overlay_folder
 from tooling.images.filesystem import merge_layers
@@ -26,11 +28,7 @@ QUICK = ("--offline", "--disk-gb", "0.1")
 
 
 def _wait_for(log: Path, text: str) -> None:
-    for _ in range(600):
-        if log.exists() and text in log.read_text():
-            return
-        time.sleep(0.1)
-    pytest.fail(f"{text!r} did not appear in {log}")
+    wait_for(lambda: log.exists() and text in log.read_text())
 
 
 def _has(tag: str) -> bool:
@@ -43,7 +41,7 @@ def test_ctrl_c_leaves_no_image_and_a_record_that_says_so(base: str, tmp_path: P
     process = subprocess.Popen(command(tree, *QUICK), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     _wait_for(tree / "evidence" / "image-tiny.log", " begun ")
     process.send_signal(signal.SIGINT)
-    text, _ = process.communicate(timeout=60)
+    text, _ = process.communicate(timeout=240)
     assert process.returncode == 130, text
     assert not _has("tiny-slow:1.2.3")
     assert (load_records(tree)["tiny"]["status"], load_records(tree)["tiny"]["reason"]) == ("not-run", "INTERRUPTED")
@@ -122,10 +120,8 @@ def index(bridge: str) -> Iterator[str]:
             pass
 
     server = http.server.ThreadingHTTPServer((bridge, 0), Empty)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://someone:hunter2@{bridge}:{server.server_port}/simple"
-    server.shutdown()
-    server.server_close()
+    with serving(server):
+        yield f"http://someone:hunter2@{bridge}:{server.server_port}/simple"
 
 
 PIP = "apt-install python3 python3-pip ca-certificates"
@@ -171,7 +167,7 @@ def test_nothing_of_a_secret_stays_in_the_image(image: Image, base: str, index: 
 def test_pins_that_change_during_the_build_are_told_and_the_record_names_the_old_ones(
     base: str, tmp_path: Path
 ) -> None:
-    tree = tiny_tree(tmp_path / "moving", f"RUN echo begun {time.time()} && sleep 4")
+    tree = tiny_tree(tmp_path / "moving", f"RUN echo begun {time.time()} && sleep 15")
     process = subprocess.Popen(command(tree, *QUICK), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     _wait_for(tree / "evidence" / "image-tiny.log", " begun ")
     (tree / "versions.json").write_text((tree / "versions.json").read_text().replace("1.2.3", "1.2.4"))
@@ -195,11 +191,7 @@ def registry(engine: None, tmp_path: Path) -> Iterator[str]:
     process = subprocess.Popen(
         ["docker-registry", "serve", str(config)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
-    for _ in range(100):
-        with socket.socket() as client:
-            if client.connect_ex(("127.0.0.1", port)) == 0:
-                break
-        time.sleep(0.1)
+    wait_for(lambda: listens("127.0.0.1", port))
     yield f"127.0.0.1:{port}"
     process.terminate()
     process.wait(10)

@@ -66,3 +66,15 @@ def test_places_are_in_the_text_as_it_is_written(text: str, keys: tuple[str | in
     assert isinstance(item, JsonString)
     assert item.keys == keys
     assert text[item.start : item.end] == span
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", '{"a": "b"} x', '["a", "b"', "[" * 100_000], ids=["empty", "cut", "more", "open", "deep"]
+)
+def test_a_text_that_is_no_json_has_no_strings(text: str) -> None:
+    assert list(find_strings(text)) == []
+
+
+def test_positions_count_the_mark_in_front() -> None:
+    (found,) = find_strings('\ufeff["a"]')
+    assert (found.value, found.start) == ("a", 3)

@@ -6,12 +6,12 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.trees import write
+from tests.waiting import wait_for, wait_until_dead
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = """\
@@ -30,7 +30,7 @@ case " $* " in
 esac
 echo "nox $job" >> log
 [ "$DEAF" = no ] || trap '' INT
-[ "$job" != "$HANGS" ] || { echo $$ > child; exec sleep 600; }
+[ "$job" != "$HANGS" ] || { echo $$ > child; [ "$STRIKES" = no ] || kill -s "$STRIKES" "$PPID"; exec sleep 600; }
 [ "$job" != "$FAILS" ] || exit 7
 """
 SCRIPT = '#!/usr/bin/env bash\necho "$(basename "$0") $*" >> log\nread -r line && echo "read $line" >> log\nexit 0\n'
@@ -54,7 +54,7 @@ def start(checkout: Path, **environment: str) -> subprocess.Popen[bytes]:
     path = f"{checkout / 'bin'}:{os.environ['PATH']}"
     return subprocess.Popen(
         [checkout / ".ci/run"],
-        env={"PATH": path, "HANGS": "-", "FAILS": "-", "DEAF": "no", **environment},
+        env={"PATH": path, "HANGS": "-", "FAILS": "-", "DEAF": "no", "STRIKES": "no", **environment},
         start_new_session=True,
         stdin=subprocess.PIPE,
     )
@@ -111,14 +111,20 @@ def test_an_interrupt_ends_what_is_running_and_then_the_engine(
     checkout: Path, number: int, deaf: str, code: int, hangs: str
 ) -> None:
     process = start(checkout, HANGS=hangs, DEAF=deaf)
-    deadline = time.monotonic() + 60
-    while not (checkout / "child").exists() or not (checkout / "child").read_text().strip():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_for(lambda: (checkout / "child").exists() and (checkout / "child").read_text().strip())
     child = int((checkout / "child").read_text())
     process.send_signal(number)
-    process.communicate(timeout=60)
+    process.communicate(timeout=240)
     assert process.returncode == code
     assert log(checkout)[-1] == "engine.sh down"
     assert f"nox {hangs}" in log(checkout)
-    assert not Path(f"/proc/{child}").exists() or "Z" in Path(f"/proc/{child}/stat").read_text().split()[2]
+    wait_until_dead([child])
+
+
+def test_an_interrupt_that_comes_as_soon_as_a_run_has_begun_ends_it_too(checkout: Path) -> None:
+    """The run itself sends it, with its first breath."""
+    process = start(checkout, HANGS="tests", STRIKES="TERM")
+    process.communicate(timeout=240)
+    assert process.returncode == 143
+    assert log(checkout)[-1] == "engine.sh down"
+    wait_until_dead([int((checkout / "child").read_text())])

@@ -14,7 +14,8 @@ from tooling.errors import ExitCode
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 WORD = re.compile(r"[A-Z][A-Z0-9]+(_[A-Z0-9]+)*")
-FINDINGS = {"finding", "_finding", "_not_run"}
+SAYING = {"note", "failure", "finding", "_finding", "_not_run"}
+"""Functions of the smoke and the gate that take the word first, or after the check's name."""
 RAISED = {"InputError": 2, "BundleError": 2, "SettingsError": 2, "EdgeError": 3, "WarmupError": 3}
 
 
@@ -33,8 +34,9 @@ def said() -> dict[str, str]:
     found: dict[str, str] = {}
     for path, module in modules():
         for node in ast.walk(module):
-            if path.parent.name == "smoke" and isinstance(node, ast.Call) and (word := of_a_finding(node)):
-                found[word] = f"{path.relative_to(ROOT)}:{node.lineno}"
+            if isinstance(node, ast.Call) and name_of(node) in SAYING:
+                given = {word for argument in node.args[:2] for word in words(argument)}
+                found |= {word: f"{path.relative_to(ROOT)}:{node.lineno}" for word in given}
                 continue
             if isinstance(node, ast.keyword):
                 names = {node.arg}
@@ -47,11 +49,8 @@ def said() -> dict[str, str]:
     return found
 
 
-def of_a_finding(call: ast.Call) -> str:
-    """The word of a finding of the smoke, whose check and reason come first; "" of any other call."""
-    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-    given = [one.value for one in call.args if isinstance(one, ast.Constant) and isinstance(one.value, str)]
-    return next((text for text in given if WORD.fullmatch(text)), "") if name in FINDINGS else ""
+def name_of(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
 def raised() -> dict[str, set[int]]:
@@ -88,6 +87,18 @@ def test_every_reason_of_the_code_stands_in_a_document() -> None:
     found = said()
     assert len(found) > 200
     assert {word: place for word, place in found.items() if word not in documented} == {}
+
+
+def test_every_word_of_the_gate_stands_where_the_gate_is_explained() -> None:
+    pages = [(ROOT / f"docs/{name}.md").read_text() for name in ("gate", "attestation")]
+    pages.append((ROOT / "docs/reasons.md").read_text().partition("## `gate`")[2])
+    explained = set(re.findall(r"`([A-Z0-9_]+)`", "\n".join(pages)))
+    elsewhere = {"BAD_ARGUMENTS", "BAD_SETTINGS", "NO_TARGET"}  # of any command, and of `matrix`
+    gate = {
+        word for word, place in said().items() if place.startswith(("tooling/gate/", "tooling/edges/evidence_files"))
+    }
+    assert len(gate) > 40
+    assert gate - explained - elsewhere == set()
 
 
 def test_every_reason_of_a_table_is_one_of_the_code() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,11 +23,16 @@ RECORDER = """\
 printf '%s\\n' "$(basename "$0") $*" >> "$ASKED"
 [ "$1" != login ] || cat > /dev/null
 case "$*" in
+    *"--method DELETE"*) ;;
+    *runs?created*) cat "$RUNS" || exit 1 ;;
+    "api users/"*) echo "$KIND" ;;
+    *versions?per_page*) printf '%s\\n' "$SAID" >&2; [ -z "$SAID" ] || exit 1; cat "$VERSIONS" ;;
     *ls-remote*) printf '%s' "$FOUND" ;;
     *inspect*) echo "$INSPECTED" ;;
     *"--markdown verdict/gate.md"*) echo "the verdict" > verdict/gate.md ;;
     *"--markdown gate.md"*) echo "the verdict" > gate.md ;;
 esac
+[ "$(basename "$0") $1" != "gh pr" ] || exit "${PR_CODE:-0}"
 code=NOX_CODE_${2//-/_}
 [ "$(basename "$0")" != nox ] || exit "${!code:-0}"
 """
@@ -190,6 +196,16 @@ def test_a_pull_request_s_text_is_never_longer_than_github_takes(bash: Any, tmp_
     assert opened.endswith("--body-file body.md")
 
 
+def test_a_pull_request_that_github_refuses_leaves_no_branch_in_the_way_of_the_next(bash: Any, tmp_path: Path) -> None:
+    write(tmp_path / "work", "gate.md", "x\n")
+    ran = bash(script("bump", "bump", "gh pr create"), PR_CODE="1", **BUMP)
+    assert ran.code == 3
+    assert (
+        ran.asked[-1]
+        == "git push https://x-access-token:t0ken@github.com/o/n.git --delete refs/heads/bump/flashinfer-0.7.4"
+    )
+
+
 @pytest.mark.parametrize(("label", "words"), [("true", " --allow-downgrade"), ("false", "")])
 def test_a_pull_request_lowers_the_pin_only_under_a_label(bash: Any, label: str, words: str) -> None:
     ran = bash(script("pull-request", "check", "nox -s check"), BASE="main", DOWNGRADE=label)
@@ -242,3 +258,63 @@ def test_a_published_name_that_is_another_image_ends_red(bash: Any, *, same: boo
     ran = bash(text, NAME="n", TAG="t", DIGEST=DIGEST, INSPECTED=DIGEST if same else "sha256:" + "0" * 64)
     assert (ran.code == 0) == same
     assert ran.asked[0] == f"docker buildx imagetools create --prefer-index=false --tag n:t n@{DIGEST}"
+
+
+VERSIONS = [
+    {"id": 1, "created_at": "2025-01-02T03:04:05Z", "tags": ["staging-11"]},
+    {"id": 2, "created_at": "2025-01-03T03:04:05Z", "tags": ["staging-12", "0.6.13-cu13.0.2"]},
+    {"id": 3, "created_at": "2025-01-04T03:04:05Z", "tags": []},
+    {"id": 4, "created_at": "2025-01-05T03:04:05Z", "tags": ["staging-14", "staging-15"]},
+]
+PRUNE = {"DELETE": "true", "GH_TOKEN": "t0ken", "OWNER": "Some-Owner", "REPOSITORY": "o/n", "SAID": "",
+         "BUILD": json.dumps({"include": [{"target": name} for name in ("release", "release", "nightly")]})}  # fmt: skip
+
+
+def prune(bash: Any, tmp_path: Path, **more: str) -> Ran:
+    """The script over the same versions for both images, with run 15 the only recent one."""
+    write(tmp_path, "versions", "".join(f"{json.dumps(one)}\n" for one in VERSIONS))
+    write(tmp_path, "runs", "15\n")
+    (tmp_path / "work/ci").mkdir()
+    shutil.copy(ROOT / "ci/abandoned.py", tmp_path / "work/ci")
+    files = {"VERSIONS": os.fspath(tmp_path / "versions"), "RUNS": os.fspath(tmp_path / "runs")}
+    ran: Ran = bash(script("prune", "prune", "abandoned.py"), **{"KIND": "User", **PRUNE, **files, **more})
+    return ran
+
+
+@pytest.mark.parametrize(("kind", "owner"), [("User", "users"), ("Organization", "orgs")])
+def test_what_nobody_can_publish_any_more_is_taken_away_and_nothing_else(
+    bash: Any, tmp_path: Path, kind: str, owner: str
+) -> None:
+    ran = prune(bash, tmp_path, KIND=kind)
+    assert ran.code == 0
+    assert [line for line in ran.asked if "DELETE" in line] == [
+        f"gh api --method DELETE {owner}/Some-Owner/packages/container/flashinfer-{name}/versions/1"
+        for name in ("nightly", "release")
+    ]
+    assert ran.summary == "flashinfer-nightly: staging-11\nflashinfer-release: staging-11\n"
+
+
+def test_what_would_be_taken_away_is_listed_by_hand_first(bash: Any, tmp_path: Path) -> None:
+    ran = prune(bash, tmp_path, DELETE="false")
+    assert (ran.code, "DELETE" in "".join(ran.asked)) == (0, False)
+    assert "flashinfer-release: staging-11" in ran.summary
+
+
+@pytest.mark.parametrize(
+    ("said", "code"), [("gh: Package not found. (HTTP 404)", 0), ("gh: Bad gateway (HTTP 502)", 3)]
+)
+def test_an_image_that_was_never_pushed_is_passed_by_and_silence_is_no_answer(
+    bash: Any, tmp_path: Path, said: str, code: int
+) -> None:
+    ran = prune(bash, tmp_path, SAID=said)
+    assert (ran.code, "DELETE" in "".join(ran.asked)) == (code, False)
+
+
+def test_without_the_list_of_recent_runs_nothing_is_taken_away(bash: Any, tmp_path: Path) -> None:
+    ran = prune(bash, tmp_path, RUNS="nowhere")
+    assert (ran.code != 0, "DELETE" in "".join(ran.asked)) == (True, False)
+
+
+def test_started_by_hand_nothing_is_taken_away_unless_it_is_asked_for() -> None:
+    (step,) = (step for step in steps("prune", "prune") if "abandoned.py" in step.get("run", ""))
+    assert step["env"]["DELETE"] == "${{ github.event_name == 'schedule' || inputs.delete }}"

@@ -109,6 +109,7 @@ def test_a_workflow_starts_without_permissions_and_runs_once_at_a_time(path: Pat
 
 WRITES = {
     ("bump", "bump"): {"contents", "pull-requests"},
+    ("prune", "prune"): {"packages"},
     ("release", "image"): {"packages"},
     ("release", "publish"): {"attestations", "id-token", "packages"},
 }
@@ -172,7 +173,7 @@ def test_a_pull_request_s_code_reaches_no_runner_of_one_s_own_no_secret_and_may_
             assert set(job["permissions"].values()) <= {"read"}, f"{path.name}: {name}"
 
 
-def test_images_are_published_after_the_gate_passed_and_not_otherwise() -> None:
+def test_images_are_published_after_the_gate_passed_and_was_signed_and_not_otherwise() -> None:
     publish = jobs("release")["publish"]
     assert set(publish["needs"]) == {"plan", "gate"}
     terms = publish["if"].removeprefix("${{ ").removesuffix(" }}").split(" && ")
@@ -184,7 +185,8 @@ def test_images_are_published_after_the_gate_passed_and_not_otherwise() -> None:
     published = next(
         number for number, step in enumerate(publish["steps"]) if "imagetools create" in step.get("run", "")
     )
-    assert verified < published, names
+    signed = next(number for number, step in enumerate(publish["steps"]) if "actions/attest@" in step.get("uses", ""))
+    assert verified < signed < published, names
 
 
 def test_who_may_publish_is_for_the_rules_of_an_environment() -> None:

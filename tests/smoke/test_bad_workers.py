@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.smoke.workers.conftest import living
+from tests.waiting import wait_for
 from tooling.edges.serving.signals import ending_politely
 from tooling.edges.smoke import watching
 from tooling.edges.smoke.process import LINE_BYTES
@@ -62,15 +63,20 @@ def _indented(text: str) -> str:
     return "".join(f"    {line}\n" for line in text.splitlines())
 
 
-def run(crew: Crew, *, silence_s: float = 3.0, total_s: float = 60.0) -> tuple[RankSeen, ...]:
-    deadlines = Deadlines(no_progress_s=silence_s, total_s=total_s)
-    return crew.run(deadlines, lambda _: None, peer_grace_s=1.0)
+def run(crew: Crew, *, silence_s: float = 60.0, total_s: float = 200.0) -> tuple[RankSeen, ...]:
+    """Its deadlines begin once every worker is ready or gone, so that starting interpreters may take its time."""
+    try:
+        wait_for(lambda: all(not worker.hear() or worker.ready or not worker.alive for worker in crew.workers))
+    except BaseException:
+        crew.close()
+        raise
+    return crew.run(Deadlines(no_progress_s=silence_s, total_s=total_s), lambda _: None, peer_grace_s=60.0)
 
 
 @pytest.mark.parametrize("kind", GARBAGE)
 def test_garbage_on_the_channel_is_no_progress_and_its_worker_is_ended(start: Start, tmp_path: Path, kind: str) -> None:
     crew = start(READY + GARBAGE[kind])
-    (seen,) = run(crew)
+    (seen,) = run(crew, silence_s=3.0)
     assert (seen.end, seen.step) == ("hung", "ready")
     assert "no rank made progress for 3 s" in seen.why
     assert len(crew.workers[0]._rest) <= LINE_BYTES
@@ -89,7 +95,7 @@ def test_a_worker_that_never_stops_telling_steps_is_ended_at_the_total(start: St
 def test_a_worker_and_its_stray_that_ignore_the_wish_to_end_are_killed(start: Start, tmp_path: Path) -> None:
     deaf = "for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP): signal.signal(number, signal.SIG_IGN)\n"
     stray = "subprocess.Popen(['sleep', '600'], start_new_session=True)\n"
-    (seen,) = run(start(deaf + READY + stray + "time.sleep(600)"))
+    (seen,) = run(start(deaf + READY + stray + "time.sleep(600)"), silence_s=3.0)
     assert seen.end == "hung"
     assert living(tmp_path) == []
 
@@ -108,14 +114,14 @@ def test_a_wish_to_end_that_comes_while_strays_are_ended_waits_for_that(
     monkeypatch.setattr(watching, "end_all", end_all)
     stray = "subprocess.Popen(['sleep', '600'], start_new_session=True)\n"
     with ending_politely(), pytest.raises(KeyboardInterrupt):
-        run(start(READY + stray + "time.sleep(600)"), silence_s=1.0)
+        run(start(stray + READY + "time.sleep(600)"), silence_s=1.0)
     assert living(tmp_path) == []
 
 
 def test_a_forked_child_that_holds_the_line_does_not_make_an_ended_worker_hang(start: Start, tmp_path: Path) -> None:
     child = "if os.fork() == 0: time.sleep(600)\nos._exit(0)"
     began = time.monotonic()
-    (seen,) = run(start(READY + ANSWER + child), silence_s=60.0)
+    (seen,) = run(start(READY + ANSWER + child))
     assert (seen.end, seen.exit_status) == ("ended", 0)
     assert time.monotonic() - began < 50
     assert living(tmp_path) == []

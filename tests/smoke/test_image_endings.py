@@ -18,11 +18,11 @@ pytestmark = [pytest.mark.docker, pytest.mark.timeout(300)]
 
 
 def _wait_until(holds: Callable[[], bool]) -> None:
-    for _ in range(600):
+    for _ in range(2400):
         if holds():
             return
         time.sleep(0.1)
-    pytest.fail("it did not happen within a minute")
+    pytest.fail("it did not happen within minutes")
 
 
 def _read_until(process: subprocess.Popen[str], text: str) -> None:
@@ -86,7 +86,7 @@ def test_a_killed_tool_leaves_no_container(smoke: Smoke, images: Images) -> None
 def test_a_run_that_does_not_end_is_ended_at_its_deadline_and_what_it_wrote_comes_out(
     smoke: Smoke, images: Images
 ) -> None:
-    done = smoke("--image", images.whole, "--scenario", "hang-politely", "--limit", "10")
+    done = smoke("--image", images.whole, "--scenario", "hang-politely", "--limit", "25")
     record = done.records["smoke-sm90.json"]
     assert (done.status, record["status"], record["reason"]) == (3, "not-run", "TIMEOUT")
     assert "hanging" in done.body["error"]["message"]

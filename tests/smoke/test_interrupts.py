@@ -10,12 +10,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.smoke.workers.conftest import living
 from tests.trees import commit_all
+from tests.waiting import wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
 TORCH = """
@@ -86,13 +86,6 @@ def records(home: Path) -> dict[str, tuple[str, str]]:
     return {name: (body["status"], body["reason"]) for name, body in bodies.items()}
 
 
-def wait_for(condition: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + 90
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-
-
 def working(home: Path) -> bool:
     return any(line.startswith("sleep 600") for line in living(home))
 
@@ -104,7 +97,7 @@ def test_workers_their_children_and_strays_are_gone_and_the_record_says_interrup
     process = start()
     wait_for(lambda: working(home))
     process.send_signal(number)
-    assert process.wait(timeout=60) == 130
+    assert process.wait(timeout=240) == 130
     assert living(home) == []
     assert records(home) == {"smoke-sm90.json": ("not-run", "INTERRUPTED")}
     assert list((home / "tmp").iterdir()) == []
@@ -127,7 +120,7 @@ def test_while_the_machine_is_looked_at_it_ends_as_well(start: Start, home: Path
     wait_for(lambda: any("smoke.machine" in line for line in living(home)))
     time.sleep(0.3)
     process.send_signal(number)
-    assert process.wait(timeout=60) == 130
+    assert process.wait(timeout=240) == 130
     assert living(home) == []
     assert records(home) == {"smoke-none.json": ("not-run", "INTERRUPTED")}
 
@@ -138,7 +131,7 @@ def test_impatience_leaves_nothing_either(start: Start, home: Path) -> None:
     for _ in range(3):
         process.send_signal(signal.SIGINT)
         time.sleep(0.05)
-    process.wait(timeout=60)
+    process.wait(timeout=240)
     wait_for(lambda: living(home) == [])
     assert {status for status, _ in records(home).values()} == {"not-run"}
 
@@ -149,6 +142,6 @@ def test_at_any_moment_nothing_is_left_and_nothing_passes(start: Start, home: Pa
     process = start()
     time.sleep(delay_s)
     process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=60) in {130, -signal.SIGTERM}
+    assert process.wait(timeout=240) in {130, -signal.SIGTERM}
     wait_for(lambda: living(home) == [])
     assert {status for status, _ in records(home).values()} <= {"not-run"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
 import subprocess
@@ -24,7 +25,7 @@ KEPT = ROOT / ".cache" / "warmup"
 TORCH = "torch==2.13.0"
 COMPANIONS = ("numpy", "packaging", "tqdm", "requests", "nvidia-ml-py", "einops")
 TVM_FFI = "apache-tvm-ffi>=0.1.12,<0.2"
-LIMIT_S = 60.0
+LIMIT_S = 240.0
 
 
 def newest_release() -> str:
@@ -55,6 +56,21 @@ def release_folder(release: str) -> Path:
     return folder
 
 
+def vllm_folder() -> Path:
+    """A folder for PYTHONPATH with one release of vLLM and what its CPU runner imports, each at the version written down.
+
+    Installed without asking for dependencies: those for a GPU are many gigabytes, and nothing here runs on one.
+    """
+    python = base_python()
+    wanted = Path(__file__).with_name("vllm-requirements.txt")
+    name = f"vllm-{hashlib.sha256(wanted.read_bytes()).hexdigest()[:12]}"
+    with _alone(name):
+        if not (KEPT / f"{name}.done").exists():
+            _install(python, "--no-deps", "--target", str(KEPT / name), "--requirement", str(wanted))
+            (KEPT / f"{name}.done").touch()
+    return KEPT / name
+
+
 def table_of(release: str) -> Path:
     """A table with one row: what the release's own source says, without the operations."""
     path = KEPT / f"row-{release}.json"
@@ -63,7 +79,10 @@ def table_of(release: str) -> Path:
     members += [str(item.relative_to(folder)) for item in folder.glob("flashinfer_python-*.dist-info/METADATA")]
     derived = derive(members, lambda name: (folder / name).read_bytes(), with_operations=False)
     row = Row(releases=(Version(release),), facts=dict(derived.facts), known_faults=derived.known_faults)
-    path.write_text(dump(Table(rows=(row,))))
+    with _alone(f"row-{release}"):
+        new = path.with_suffix(".new")
+        new.write_text(dump(Table(rows=(row,))))
+        new.replace(path)  # at once: another test process may be reading it
     return path
 
 
@@ -101,10 +120,12 @@ class Ran:
 
 @dataclass
 class Release:
-    """One release's process that forks ranks; ended by `close`."""
+    """One release's process that forks ranks; ended by `close`. `script` is what runs in them, with `path` to import from."""
 
     version: str
     home: Path
+    script: str = "worker.py"
+    path: tuple[Path, ...] = ()
     table: Path = field(init=False)
     process: subprocess.Popen[str] = field(init=False)
     number: int = 0
@@ -115,12 +136,12 @@ class Release:
         environment = {
             "PATH": os.environ["PATH"],
             "HOME": str(self.home),
-            "PYTHONPATH": f"{release_folder(self.version)}:{ROOT}",
+            "PYTHONPATH": os.pathsep.join(map(str, (*self.path, release_folder(self.version), ROOT))),
             "FLASHINFER_WORKSPACE_BASE": str(self.home),
             "OMP_NUM_THREADS": "1",
         }
         self.process = subprocess.Popen(
-            [str(base_python()), str(ROOT / "tests" / "warmup" / "worker.py")],
+            [str(base_python()), str(ROOT / "tests" / "warmup" / self.script)],
             env=environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -145,7 +166,12 @@ class Release:
         each: dict[int, Any] | None = None,
         **spec: Any,
     ) -> list[Ran]:
-        """Runs groups of that many ranks at once, which know nothing of each other; `special` is each group's own."""
+        """Runs groups of that many ranks at once, which know nothing of each other; `special` is each group's own.
+
+        If there are several, none tunes before all have looked at the cache.
+        """
+        if len(special) > 1:
+            spec |= {"together": str(self.home / f"together-{self.number}"), "of": ranks * len(special)}
         groups = [self._specs(cache, ranks, each or {}, {**spec, **own}) for own in special]
         assert self.process.stdin
         assert self.process.stdout
@@ -180,7 +206,7 @@ class Release:
         assert self.process.stdin
         assert self.process.stdout
         self.process.stdin.close()
-        self.process.wait(timeout=30)
+        self.process.wait(timeout=240)
         self.process.stdout.close()
 
 

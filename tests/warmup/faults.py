@@ -8,14 +8,18 @@ import os
 import time
 from collections.abc import Callable
 from inspect import signature
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-NAP_S = 0.7
+NAP_S = 1.0
+AT_BARRIER = "at-barrier"
+"""A file that rank 0 makes in the run's folder when it waits there; a nap begins no sooner."""
+NOBODY = 65534
 
 
-def before_layer(fault: str, rank: int) -> Callable[[str], None] | None:
-    """What happens before a layer runs on that rank: it dies, hangs or raises."""
+def before_layer(fault: str, rank: int, folder: Path) -> Callable[[str], None] | None:
+    """What happens before a layer runs on that rank: it dies, hangs, raises, or naps while rank 0 waits for it."""
     name, _, label = fault.partition(":")
     kind, _, who = name.partition("-")
     if kind == "builds":
@@ -31,6 +35,8 @@ def before_layer(fault: str, rank: int) -> Callable[[str], None] | None:
         if kind == "hang":
             time.sleep(600)
         if kind == "nap":
+            while not (folder / AT_BARRIER).exists():
+                time.sleep(0.01)
             time.sleep(NAP_S)
             return
         raise RuntimeError("this layer is broken on purpose")
@@ -69,6 +75,7 @@ def inject(fault: str, rank: int) -> None:
         from tooling.warmup.work import Work
 
         Work.save = lambda self: os._exit(9)
+    before_it_begins(fault, rank)
     if fault == "absent" and rank == 1:
         from tooling.warmup.ranks import Group
 
@@ -90,6 +97,16 @@ def inject(fault: str, rank: int) -> None:
             return replace(found(), release="0.0.1")
 
         runtime.load_installed = other
+
+
+def before_it_begins(fault: str, rank: int) -> None:
+    """A rank that never comes to the warm-up, or ranks of another user than the cache's."""
+    if fault == "other-user":
+        os.seteuid(NOBODY)
+    if fault == "away" and rank == 1:
+        time.sleep(600)
+    if fault == "gone" and rank == 1:
+        os._exit(9)
 
 
 def delay_writing(seconds: float) -> None:

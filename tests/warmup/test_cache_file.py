@@ -17,7 +17,6 @@ import pytest
 from tooling.warmup import cache_file
 from tooling.warmup.cache_file import probe_writable, read_cache, read_notes, write_cache
 from tooling.warmup.cache_text import CacheFile, CacheKind
-from tooling.warmup.tuner import managed_entries
 
 HERE = {"gpu": "NVIDIA H200"}
 ROOT = Path(__file__).resolve().parents[2]
@@ -200,6 +199,12 @@ def test_a_file_that_cannot_be_read_is_a_miss_with_its_errno(tmp_path: Path) -> 
     assert "[Errno 21]" in state.detail
 
 
+def test_what_is_in_the_way_of_a_write_is_named_and_not_the_temporary_file(tmp_path: Path) -> None:
+    (tmp_path / "cache.json").mkdir()
+    written = write_cache(tmp_path / "cache.json", content(a=1), HERE, merged=True)
+    assert (written.done, written.detail) == (False, f"[Errno 21] Is a directory: '{tmp_path / 'cache.json'}'")
+
+
 def test_a_path_below_a_file_is_absent_and_unwritable(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert read_cache(tmp_path / "file" / "x", HERE)[0].kind is CacheKind.ABSENT
@@ -229,22 +234,3 @@ def test_a_file_over_its_bound_is_a_miss(tmp_path: Path, monkeypatch: pytest.Mon
 def test_notes_that_cannot_be_read_are_none(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "managed-notes.json").write_bytes(data)
     assert read_notes(tmp_path / "managed") == {}
-
-
-def test_entries_of_the_managed_store_that_cannot_be_used_are_passed_over(tmp_path: Path) -> None:
-    folder = tmp_path / "v2" / "abc" / "entries"
-    folder.mkdir(parents=True)
-    for number, entry in enumerate(
-        [
-            '{"key": "good", "runner": "R", "tactic": 1}',
-            r'{"key": "\ud800", "runner": "R", "tactic": 1}',
-            r'{"key": "a", "runner": "R", "tactic": "\ud800"}',
-            '{"key": 5, "runner": "R", "tactic": 1}',
-            '{"key": "b", "runner": 5, "tactic": 1}',
-            "[" * 100_000,
-            "[]",
-        ]
-    ):
-        (folder / f"{number}.json").write_text(entry)
-    os.mkfifo(folder / "pipe.json")
-    assert managed_entries(tmp_path) == {"good": ["R", 1]}

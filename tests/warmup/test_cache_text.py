@@ -35,6 +35,8 @@ CASES: dict[str, tuple[bytes | None, CacheKind, str]] = {
     "blank": (b" \n", CacheKind.MISS, "EMPTY"),
     "cut off": (file()[:-5], CacheKind.MISS, "TRUNCATED"),
     "no UTF-8": (b"\xff\xfe\xff", CacheKind.MISS, "TRUNCATED"),
+    "a byte-order mark": (b"\xef\xbb\xbf" + file(), CacheKind.MISS, "TRUNCATED"),
+    "UTF-16": (file().decode().encode("utf-16"), CacheKind.MISS, "TRUNCATED"),
     "nested too deep": (b"[" * 100_000, CacheKind.MISS, "TRUNCATED"),
     "a list": (b"[]", CacheKind.MISS, "NOT_A_CACHE"),
     "no metadata": (b'{"k": ["R", 1]}', CacheKind.MISS, "NO_METADATA"),

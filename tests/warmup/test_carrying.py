@@ -185,6 +185,16 @@ def test_half_a_surrogate_in_the_bundle_itself_is_refused(cache: Path, tmp_path:
     assert caught.value.reason == "UNPARSABLE"
 
 
+@pytest.mark.parametrize(
+    "changed", [{"created": "\x1b[2J"}, {"metadata": {**HERE, "gpu": "a\nb"}}, {"tool_version": "\x9b1m"}]
+)
+def test_control_characters_reach_no_terminal(cache: Path, tmp_path: Path, changed: dict[str, Any]) -> None:
+    path = sealed(cache, tmp_path / "b.json", files={"a.json": cache_text(**changed.get("metadata", {}))}, **changed)
+    with pytest.raises(BundleError, match="holds a control character") as caught:
+        carrying.load_bundle(path)
+    assert caught.value.reason == "BAD_CONTENTS"
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", "null"])
 def test_what_is_no_bundle_is_refused(text: str) -> None:
     with pytest.raises(BundleError, match=r"^b\.json: "):

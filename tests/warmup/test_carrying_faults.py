@@ -17,6 +17,7 @@ from tooling.cli import main
 from tooling.commands import cache as command
 from tooling.errors import EdgeError
 from tooling.warmup import cache_file, locks
+from tooling.warmup.bundle import parse_bundle
 from tooling.warmup.cache_text import set_digest
 from tooling.warmup.carrying import export_cache, import_cache, load_bundle
 from tooling.warmup.errors import BundleError
@@ -93,6 +94,98 @@ def test_what_cannot_be_read_among_the_files_is_named(
     with pytest.raises(BundleError, match=r"rank-0-of-1\.json: cannot be read"):
         export_cache(folder, tmp_path / "b.json")
     assert not (tmp_path / "b.json").exists()
+
+
+def test_a_folder_that_cannot_be_listed_ends_the_export(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half of a cache would pass for the whole."""
+    (folder / "managed").mkdir()
+    scandir = os.scandir
+
+    def refused(path: Any) -> Any:
+        if str(path).endswith("managed"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refused)
+    with pytest.raises(BundleError, match=r"Errno 13.*managed") as caught:
+        export_cache(folder, tmp_path / "b.json")
+    assert caught.value.reason == "UNREADABLE"
+
+
+def test_a_path_that_may_not_be_looked_at_is_told_without_a_crash(
+    folder: Path, bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stat = Path.stat
+
+    def refused(path: Path, **kwargs: Any) -> Any:
+        if folder in (path, *path.parents):
+            raise PermissionError(13, "Permission denied", str(path))
+        return stat(path, **kwargs)
+
+    entry = folder / "managed" / "v2" / "a" / "entries" / "e.json"
+    entry.parent.mkdir(parents=True)
+    entry.write_text('{"key": "k", "runner": "R", "tactic": 1}')
+    export_cache(folder, bundle)
+    monkeypatch.setattr(Path, "stat", refused)
+    code, body = run(capsys, "export", str(tmp_path / "c.json"), "--from", str(folder))
+    assert (code, body["error"]["reason"]) == (2, "UNREADABLE")
+    code, body = run(capsys, "import", str(bundle), "--to", str(folder.parents[2]), "--unchecked")
+    assert (code, body["error"]["reason"]) == (3, "UNWRITABLE")
+
+
+def test_a_pipe_is_written_to_and_not_replaced(folder: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        export_cache(folder, tmp_path / "pipe")
+        assert parse_bundle(os.read(reader, 60_000).decode(), path="pipe").entries == 1
+    finally:
+        os.close(reader)
+    assert (tmp_path / "pipe").is_fifo()
+
+
+def test_a_link_as_the_target_stays_one(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "link.json").symlink_to(tmp_path / "real.json")
+    export_cache(folder, tmp_path / "link.json")
+    assert (tmp_path / "link.json").is_symlink()
+    assert load_bundle(tmp_path / "real.json").entries == 1
+
+
+def test_a_link_to_itself_as_the_target_is_replaced(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "loop.json").symlink_to(tmp_path / "loop.json")
+    export_cache(folder, tmp_path / "loop.json")
+    assert load_bundle(tmp_path / "loop.json").entries == 1
+
+
+def test_an_export_never_replaces_what_it_carries(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = (folder / "autotune_configs.json").read_bytes()
+    code, body = run(capsys, "export", str(folder / "autotune_configs.json"), "--from", str(folder))
+    assert (code, body["error"]["reason"]) == (2, "BAD_PATH")
+    assert (folder / "autotune_configs.json").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("environment", "said"),
+    [({"VLLM_CACHE_ROOT": "~you"}, "another user's home"), ({"HOME": ""}, "none of VLLM_FLASHINFER")],
+)
+def test_why_there_is_no_cache_root_is_said(
+    bundle: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    environment: dict[str, str],
+    said: str,
+) -> None:
+    for name in ("VLLM_FLASHINFER_AUTOTUNE_CACHE_DIR", "VLLM_CACHE_ROOT", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    for words in (("export", str(bundle)), ("import", str(bundle), "--unchecked")):
+        assert main(["cache", *words]) == 2
+        told = capsys.readouterr()
+        assert said in told.out + told.err
+        assert "there is no cache root here" in told.err
 
 
 def test_a_truncated_cache_is_not_carried(folder: Path, tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -49,7 +51,7 @@ def test_a_rank_that_raises_says_so_and_nobody_waits(release: Release, tmp_path:
 
 
 def test_a_follower_that_dies_is_named(release: Release, tmp_path: Path) -> None:
-    ran = release.run(tmp_path, ranks=2, limit_s=20, environment=QUICK, fault="die-1:host_bf16", alone=True)
+    ran = release.run(tmp_path, ranks=2, limit_s=45, environment=QUICK, fault="die-1:host_bf16", alone=True)
     assert ran.statuses == [0, 9]
     assert ran.results[0]["error"] == "StuckError"
     assert "rank 1" in ran.results[0]["message"]
@@ -68,11 +70,22 @@ def test_a_rank_that_hangs_between_two_rounds_of_tuning_together_ends_the_others
 
 
 def test_a_leader_that_dies_before_the_broadcast_is_named(release: Release, tmp_path: Path) -> None:
-    ran = release.run(tmp_path, ranks=2, limit_s=20, environment=QUICK, fault="leader-gone")
+    ran = release.run(tmp_path, ranks=2, limit_s=45, environment=QUICK, fault="leader-gone")
     assert ran.statuses == [9, 0]
     assert ran.results[1]["error"] == "StuckError"
     assert "rank 0" in ran.results[1]["message"]
     assert list(tmp_path.rglob("*.json")) == []
+
+
+@pytest.mark.parametrize("fault", ["away", "gone"])
+def test_a_rank_that_never_comes_to_the_warm_up_is_named(release: Release, tmp_path: Path, fault: str) -> None:
+    """Torch's own wait for it, while a group is made, names nobody."""
+    address = free_address()
+    ran = release.run(tmp_path, ranks=2, limit_s=12, environment=QUICK, fault=fault, meeting=address)
+    assert ran.statuses == [0, {"away": 137, "gone": 9}[fault]]
+    assert ran.results[0]["error"] == "StuckError"
+    assert "waiting at 'start'" in ran.results[0]["message"]
+    assert "behind: rank 1 (last step: has not begun)" in ran.results[0]["message"]
 
 
 def test_ranks_that_meet_over_tcp_as_torchrun_has_it_find_each_other(release: Release, tmp_path: Path) -> None:
@@ -82,7 +95,7 @@ def test_ranks_that_meet_over_tcp_as_torchrun_has_it_find_each_other(release: Re
 
 def test_a_leader_that_takes_the_meeting_place_with_it_is_named(release: Release, tmp_path: Path) -> None:
     """Over TCP the store that the ranks meet in is the leader's."""
-    ran = release.run(tmp_path, ranks=2, limit_s=30, environment=QUICK, fault="leader-gone", meeting=free_address())
+    ran = release.run(tmp_path, ranks=2, limit_s=45, environment=QUICK, fault="leader-gone", meeting=free_address())
     assert ran.statuses == [9, 0]
     assert ran.results[1]["error"] == "StuckError"
     assert "rank 0" in ran.results[1]["message"]
@@ -141,6 +154,8 @@ BROKEN: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "no metadata": (lambda data: _without(data, "_metadata"), "NO_METADATA"),
     "unknown metadata": (lambda data: _with(data, cudnn_frontend_version=None, gpu=None), "UNKNOWN_METADATA"),
     "not an object": (lambda data: b"[1, 2]", "NOT_A_CACHE"),
+    "a byte-order mark": (lambda data: b"\xef\xbb\xbf" + data, "TRUNCATED"),
+    "UTF-16": (lambda data: data.decode().encode("utf-16"), "TRUNCATED"),
     "bad entry": (lambda data: data.replace(b'"HostGemmRunner"', b"7", 1), "BAD_ENTRY"),
 }
 
@@ -156,6 +171,49 @@ def test_a_broken_file_is_tuned_anew_and_replaced(release: Release, tmp_path: Pa
     assert (again["warm"], again["why_cold"]) == (False, reason)
     assert file.read_bytes() == whole
     assert release.run(tmp_path).record["warm"]
+
+
+@pytest.mark.parametrize("ranks", [1, 2], ids=["one rank", "two ranks"])
+def test_a_file_that_flashinfer_itself_refuses_is_tuned_anew_and_replaced(
+    release: Release, tmp_path: Path, ranks: int
+) -> None:
+    """Its bookkeeping is no entry for 0.6.13; without a new file every start would tune for ever."""
+    release.run(tmp_path, ranks=ranks)
+    file = only_file(tmp_path)
+    whole = file.read_bytes()
+    file.write_text(json.dumps({"_generation": 5, **json.loads(whole)}))
+    record = release.run(tmp_path, ranks=ranks).record
+    assert [rank["tuned"] for rank in record["ranks"]] == [10] * ranks
+    assert (record["warm"], record["why_cold"], record["loaded"]) == (False, "NOT_LOADED", 0)
+    assert any("FlashInfer could not load the cache" in warning for warning in record["warnings"])
+    assert [rank["round_trip"]["other_tactic"] for rank in record["ranks"]] == [[]] * ranks, "the lowest rank decides"
+    assert file.read_bytes() == whole
+    assert release.run(tmp_path, ranks=ranks).record["warm"]
+
+
+def test_entries_for_which_flashinfer_refuses_the_file_do_not_come_back(releases: Releases, tmp_path: Path) -> None:
+    """No layer has their keys, so no tuning would ever replace them."""
+    release = releases(NEWEST)
+    release.run(tmp_path, forced="leader_broadcast")
+    whole = json.loads(only_file(tmp_path).read_bytes())
+    bad = {key: ["R", 1, 5] for key in ("another layer", "a third")}
+    only_file(tmp_path).write_text(json.dumps({"_metadata": whole.pop("_metadata"), **bad, **whole}))
+    assert release.run(tmp_path, forced="leader_broadcast").record["why_cold"] == "NOT_LOADED"
+    assert release.run(tmp_path, forced="leader_broadcast").record["warm"]
+
+
+def test_a_file_that_flashinfer_refuses_on_one_rank_alone_is_tuned_anew_by_all(
+    releases: Releases, tmp_path: Path
+) -> None:
+    """A rank that hits where the other one misses would leave it in the average of timings for ever."""
+    release = releases("0.6.16")
+    release.run(tmp_path, ranks=2)
+    (file,) = tmp_path.rglob("rank-1-of-2.json")
+    file.write_text(json.dumps({**json.loads(file.read_text()), "_generation": 5}))
+    record = release.run(tmp_path, ranks=2, environment=QUICK, limit_s=20).record
+    assert (record["warm"], record["why_cold"]) == (False, "NOT_LOADED")
+    assert [rank["tuned"] for rank in record["ranks"]] == [10, 10]
+    assert release.run(tmp_path, ranks=2).record["warm"]
 
 
 @pytest.mark.parametrize("ranks", [1, 2], ids=["one rank", "two ranks"])
@@ -194,6 +252,40 @@ def test_an_unwritable_managed_store_is_tuned_in_memory(releases: Releases, tmp_
     record = releases(NEWEST).run(tmp_path / "file" / "cache").record
     assert record["tuned"] == 10
     assert record["ranks"][0]["written"]["reason"] == "UNWRITABLE"
+
+
+def test_a_managed_store_that_takes_no_entry_is_not_said_to_be_written(releases: Releases, tmp_path: Path) -> None:
+    """FlashInfer's own store never says that it could not write."""
+    release = releases(NEWEST)
+    store = Path(release.run(tmp_path).record["file"])
+    shutil.rmtree(store / "v2")
+    (store / "v2").write_text("no folder")
+    record = release.run(tmp_path).record
+    assert record["ranks"][0]["written"]["reason"] == "UNWRITABLE"
+    assert "10 of 10 tuned entries are not in it" in record["warnings"][0]
+
+
+def test_a_pipe_in_the_managed_store_stops_nobody(releases: Releases, tmp_path: Path) -> None:
+    """FlashInfer opens whatever lies there, and would wait for the other end."""
+    release = releases(NEWEST)
+    release.run(tmp_path)
+    entry = next(tmp_path.rglob("entries/*.json"))
+    entry.unlink()
+    os.mkfifo(entry)
+    record = release.run(tmp_path).record
+    assert (record["tuned"], record["warm"], record["why_cold"]) == (10, False, "UNREADABLE")
+    assert entry.is_fifo()
+
+
+def test_a_cache_root_of_another_user_is_tuned_in_memory(releases: Releases, tmp_path: Path) -> None:
+    """A container that runs as another user, whose HOME is still root's; only root can try it."""
+    if os.getuid() != 0:
+        pytest.skip("only root can become another user")
+    (tmp_path / "theirs").mkdir(mode=0o700)
+    for version in ("0.6.13", NEWEST):
+        record = releases(version).run(tmp_path / "theirs", fault="other-user").record
+        assert record["tuned"] == 10
+        assert "[Errno 13]" in record["ranks"][0]["written"]["detail"]
 
 
 def test_broken_entries_of_the_managed_store_are_tuned_anew(releases: Releases, tmp_path: Path) -> None:
@@ -260,11 +352,13 @@ def test_skipping_is_passed_on_every_path(releases: Releases, tmp_path: Path) ->
     ):
         record = releases(version).run(tmp_path, ranks=ranks, environment=wish, **spec).record
         assert record["tuned"] == 0, record["strategy"]
-        assert record["ranks"][0]["passes"]["tune"]["host_gemm"]["skipped"] == 2
+        passes = record["ranks"][0]["passes"]
+        assert passes["tune"]["host_gemm"]["skipped"] == 2
+        assert "complete" not in passes, "what is skipped misses afterwards, and asks for no further pass"
 
 
 def test_a_rank_that_dies_inside_a_layers_sum_ends_the_others_too(release: Release, tmp_path: Path) -> None:
-    ran = release.run(tmp_path, ranks=2, limit_s=30, fault="die-1:host_fp16")
+    ran = release.run(tmp_path, ranks=2, limit_s=45, fault="die-1:host_fp16")
     assert ran.statuses == [0, 9]
     assert ran.results[0]["error"] in {"RuntimeError", "DistBackendError"}
 

@@ -181,6 +181,10 @@ MISMATCHES = {
     "another cubin": ({"flashinfer-python": "0.6.13", "flashinfer-cubin": "0.6.12"}, "PACKAGE_MISMATCH"),
     "another jit-cache": ({"flashinfer-python": "0.6.13", "flashinfer-jit-cache": "0.6.14+cu130"}, "PACKAGE_MISMATCH"),
     "none": ({}, "NO_FLASHINFER"),
+    "a cubin that was removed but for its folder": (
+        {"flashinfer-python": "0.6.13", "flashinfer-cubin": ""},
+        "NO_FLASHINFER",
+    ),
 }
 
 
@@ -191,7 +195,8 @@ def test_packages_of_different_versions_are_told_from_a_broken_one(tmp_path: Pat
     for name, version in packages.items():
         folder = tmp_path / f"{name.replace('-', '_')}-{version}.dist-info"
         folder.mkdir()
-        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+        if version:
+            (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
     (tmp_path / "flashinfer.py").write_text("raise RuntimeError('flashinfer-cubin version does not match')\n")
     code = "from tooling.warmup.runtime import load_installed; found = load_installed(); print(found.problem, found.usable)"
     environment = {**os.environ, "PYTHONPATH": f"{tmp_path}:{ROOT}"}

@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from enum import Enum
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
-from tooling.warmup import planning, runtime
+from tooling.capabilities.gating import Strategy
+from tooling.warmup import feasible, runtime
 from tooling.warmup.errors import RefusedError, SettingsError
 from tooling.warmup.planning import Plan, make_plan
 from tooling.warmup.runtime import Installed
@@ -34,18 +36,19 @@ def plan(monkeypatch: pytest.MonkeyPatch) -> Planned:
         lacks: tuple[str, ...] = (),
         strict: bool = False,
         parallel: dict[str, Any] | None = None,
+        forced: Strategy | None = None,
         **installed: Any,
     ) -> Plan:
         found = Installed(**{"release": release, "usable": True, "gpu": True, "arch": "sm90", **installed})
         monkeypatch.setattr(runtime, "load_installed", lambda: found)
-        monkeypatch.setattr(planning, "missing_api", lambda names: [name for name in names if name in lacks])
+        monkeypatch.setattr(feasible, "missing_api", lambda names: [name for name in names if name in lacks])
         runner: Any = SimpleNamespace(
             get_model=object,
             scheduler_config=SimpleNamespace(max_num_batched_tokens=64),
             vllm_config=SimpleNamespace(parallel_config=SimpleNamespace(all2all_backend=backend, **(parallel or {}))),
         )
         settings = parse_settings(HOME if environment is None else environment)
-        return make_plan(runner, ranks, settings, row=None, strict=strict, world=None)
+        return make_plan(runner, ranks, settings, row=None, strict=strict, world=None, forced=forced)
 
     return make
 
@@ -156,6 +159,33 @@ def test_whatever_the_private_function_raises_the_environment_is_unknown(
     assert runtime.load_metadata() == {}
 
 
+class DriverError(Exception):
+    """As torch's own: neither a RuntimeError nor an OSError."""
+
+
+@pytest.mark.parametrize("error", [RuntimeError, AssertionError, DriverError])
+def test_a_driver_that_is_broken_is_no_gpu(monkeypatch: pytest.MonkeyPatch, error: type[Exception]) -> None:
+    def broken() -> None:
+        raise error("inside")
+
+    cuda = SimpleNamespace(is_available=lambda: True, get_device_capability=broken)
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))  # type: ignore[arg-type]
+    assert runtime._gpu() == (False, "none")
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"\xff", None], ids=["empty", "cut off", "no UTF-8", "a folder"])
+def test_a_table_that_cannot_be_read_is_no_row_and_an_engine_starts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, data: bytes | None
+) -> None:
+    table = tmp_path / "data" / runtime.TABLE
+    table.parent.mkdir()
+    table.mkdir() if data is None else table.write_bytes(data)
+    monkeypatch.setattr(runtime.resources, "files", lambda _: tmp_path)
+    row, problem = runtime.load_row_or_problem("0.6.13")
+    assert row is None
+    assert runtime.TABLE in problem
+
+
 def test_with_packages_that_differ_nobody_says_that_the_row_is_missing(plan: Planned) -> None:
     made = plan("0.6.13", 2, problem=runtime.PACKAGE_MISMATCH, detail="flashinfer-cubin 0.6.12")
     assert (str(made.gating.strategy), made.gating.rule) == ("all_ranks", 3)
@@ -192,3 +222,34 @@ def test_replicas_that_run_a_pass_together_without_meeting_keep_no_cache(
     made = plan("0.6.13", ranks, parallel=parallel)
     assert str(made.gating.strategy) == strategy
     assert any("replicas that do not meet" in word for word in made.warnings) is (strategy == "all_ranks")
+
+
+INSTEAD: dict[str, tuple[dict[str, Any], str, str]] = {
+    "nowhere to keep it": ({"environment": {}}, "all_ranks", "there is nowhere to keep a cache"),
+    "no files": (
+        {"lacks": ("AutoTuner.save_configs",)},
+        "all_ranks",
+        "the installed tuner lacks AutoTuner.save_configs",
+    ),
+    "no tuner": ({"lacks": ("autotune",)}, "none", "the installed tuner lacks autotune"),
+    "stages": ({"parallel": {"pipeline_parallel_size": 2}}, "leader_broadcast", "pipeline stages"),
+    "elastic": ({"parallel": ELASTIC}, "all_ranks", "elastic expert parallelism"),
+    "elastic stages": (
+        {"parallel": ELASTIC | {"pipeline_parallel_size": 2}},
+        "all_ranks",
+        "elastic expert parallelism",
+    ),
+    "forced": ({"forced": Strategy.ALL_RANKS}, "all_ranks", "forced to all_ranks, as a diagnosis"),
+}
+
+
+@pytest.mark.parametrize("case", INSTEAD)
+def test_what_is_done_instead_of_the_rules_answer_has_its_own_reason(plan: Planned, case: str) -> None:
+    """The log would read "all_ranks (timings are averaged over the process group)"."""
+    world, strategy, why = INSTEAD[case]
+    made = plan("0.6.16", 2, **world)
+    assert (str(made.gating.strategy), made.gating.rule) == (strategy, 5)
+    assert made.gating.why.startswith(why)
+    told = [word for word in made.warnings if why in word]
+    assert len(told) == 1, "and it is said once"
+    assert made.gating.persistent is (strategy == "leader_broadcast")

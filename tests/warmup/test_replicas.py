@@ -118,6 +118,7 @@ def test_where_locks_are_refused_a_set_is_written_all_the_same(releases: Release
     record = releases("0.6.16").run(tmp_path, ranks=2, fault="no-locks").record
     assert [rank["written"]["done"] for rank in record["ranks"]] == [True, True]
     assert any("written by rename alone" in warning for warning in record["warnings"])
+    assert len([warning for warning in record["warnings"] if "files of all ranks are written without" in warning]) == 1
     assert_warm(releases("0.6.16").run(tmp_path, ranks=2))
 
 

@@ -138,6 +138,16 @@ def test_the_rule_is_followed_cold_and_warm(releases: Releases, tmp_path: Path, 
     assert bool(files_of(tmp_path)) is persistent
 
 
+@pytest.mark.parametrize("version", ["0.5.3", "0.6.6"])
+def test_a_release_that_writes_no_files_tunes_on_all_ranks(releases: Releases, tmp_path: Path, version: str) -> None:
+    """FlashInfer saves and loads from 0.6.7 on."""
+    for ran in cold_and_warm(releases(version), tmp_path, ranks=2):
+        assert (ran.record["strategy"], ran.record["rule"]) == ("all_ranks", 3)
+        assert [rank["tuned"] for rank in ran.record["ranks"]] == [ENTRIES] * 2
+        assert [ran.passes(rank, "check 2")["hits"] for rank in (0, 1)] == [2, 2]
+    assert files_of(tmp_path) == []
+
+
 def test_0_6_12_keeps_no_cache_and_would_lose_entries_if_it_were_forced_to(releases: Releases, tmp_path: Path) -> None:
     plain = releases("0.6.12").run(tmp_path, ranks=2)
     assert (plain.record["strategy"], plain.record["rule"]) == ("all_ranks", 3)

@@ -8,13 +8,16 @@ Once one has ended the others have `mercy_s` more, if that is not null: for runs
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import json
 import logging
 import os
 import signal
+import socket
 import sys
 import time
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from importlib import import_module
 from pathlib import Path
@@ -34,6 +37,7 @@ IMPORTED_ONCE = (
     "tooling.warmup.reference.runner",
 )
 """What every fork would import for itself otherwise."""
+ENDED_THREADS_S = 5.0
 
 
 def replace_timing(noise: int) -> None:
@@ -42,7 +46,7 @@ def replace_timing(noise: int) -> None:
     FlashInfer averages inside that function where a process group is set, and so does this.
     """
 
-    def timed(self: Any, runner: Any, inputs: Any, tactic: Any, tuning_config: Any, **kwargs: Any) -> float:
+    def timed(self: Any, runner: Any, inputs: Any, tactic: Any, *_: Any, **kwargs: Any) -> float:
         milliseconds = float((tactic + noise) % 3 + 1)
         group = getattr(autotuner, "get_autotune_process_group", lambda: None)()
         if group is not None:
@@ -56,26 +60,30 @@ def replace_timing(noise: int) -> None:
         torch.cuda.is_current_stream_capturing = lambda: False
 
 
-def serve() -> None:
+Work = Callable[[dict[str, Any]], dict[str, Any]]
+"""What a rank does with its spec; the answer is its result."""
+
+
+def serve(work: Work, imported_once: Sequence[str] = IMPORTED_ONCE) -> None:
     """Answers orders until stdin ends."""
     torch.set_num_threads(1)
-    for name in IMPORTED_ONCE:
+    for name in imported_once:
         import_module(name)
     gc.freeze()  # what is there already needs no look by any fork
     for line in sys.stdin:
         order = json.loads(line)
-        children = {fork(path): path for path in order["specs"]}
+        children = {fork(path, work): path for path in order["specs"]}
         print(json.dumps(reap(children, order["limit_s"], order["mercy_s"])), flush=True)
 
 
-def fork(path: str) -> int:
+def fork(path: str, work: Work) -> int:
     pid = os.fork()
     if pid == 0:
         log = os.open(f"{path}.log", os.O_WRONLY | os.O_CREAT)
         os.dup2(log, 1)
         os.dup2(log, 2)
         try:
-            rank(path)
+            rank(path, work)
         except BaseException:  # noqa: BLE001  # a fork must not go on as its parent
             import traceback
 
@@ -105,7 +113,7 @@ def reap(children: dict[int, str], limit_s: float, mercy_s: float | None) -> dic
     return statuses
 
 
-def rank(path: str) -> None:
+def rank(path: str, work: Work) -> None:
     """One rank from beginning to end."""
     spec = json.loads(Path(path).read_text())
     os.environ.update(spec.get("environment", {}))
@@ -116,11 +124,14 @@ def rank(path: str) -> None:
         dist.init_process_group(
             "gloo", init_method=meeting, rank=spec["rank"], world_size=spec["ranks"], timeout=timedelta(seconds=60)
         )
+    if "host" in spec:
+        socket.gethostname = lambda: spec["host"]
     replace_timing(spec["rank"] * spec.get("noise", 1) + spec.get("shift", 0))
     try:
-        result: dict[str, Any] = {"record": warm_up(spec)}
+        result: dict[str, Any] = {"record": work(spec)}
     except Exception as error:  # noqa: BLE001  # what a rank ends with is its result
         result = {"error": type(error).__name__, "message": str(error), "reason": getattr(error, "reason", "")}
+    os.seteuid(os.getuid())  # a fault may have given it away
     Path(spec["result"]).write_text(json.dumps(result))
 
 
@@ -136,7 +147,7 @@ def warm_up(spec: dict[str, Any]) -> dict[str, Any]:
         labels=spec.get("labels", ["host_bf16", "host_fp16"]),
         max_tokens=spec.get("max_tokens", 16),
         all2all_backend=spec.get("backend"),
-        before_layer=faults.before_layer(spec.get("fault", ""), spec["rank"]),
+        before_layer=faults.before_layer(spec.get("fault", ""), spec["rank"], Path(spec["result"]).parent),
         summed=not spec.get("alone", False),
     )
     vars(runner.vllm_config.parallel_config).update(spec.get("parallel", {}))
@@ -172,7 +183,12 @@ def warm_up(spec: dict[str, Any]) -> dict[str, Any]:
         started = time.monotonic()
         try:
             record = flashinfer_autotune(
-                engine, row=row, strict=spec.get("strict", False), world=world, forced=forced, listener=steps.append
+                engine,
+                row=row,
+                strict=spec.get("strict", False),
+                world=world,
+                forced=forced,
+                listener=make_listener(spec, steps),
             )
         except Exception as error:
             if not forgiven:
@@ -180,7 +196,7 @@ def warm_up(spec: dict[str, Any]) -> dict[str, Any]:
             failed.append(type(error).__name__)
         took_s = time.monotonic() - started
         if spec.get("times"):
-            held.append(what_is_held())
+            held.append(what_is_held(held[-1]["threads"] if held else sys.maxsize))
     body = record.as_json()
     if spec.get("resolve"):
         body["resolved"] = str(resolve_flashinfer_autotune_file(engine, row=row, world=world))
@@ -197,6 +213,20 @@ def warm_up(spec: dict[str, Any]) -> dict[str, Any]:
     body["counted"] = {str(size): count_lookups(runner, num_tokens=size)["host_gemm"].as_json() for size in sizes}
     body["errors"] = [error.as_json() for error in runner.errors(spec.get("max_tokens", 16))]
     return body
+
+
+def make_listener(spec: dict[str, Any], steps: list[str]) -> Callable[[str], None]:
+    """Notes the steps; at two of them other ranks may be waiting for this one, or it waits for them."""
+    from tests.warmup.faults import AT_BARRIER
+
+    def hear(step: str) -> None:
+        steps.append(step)
+        if step == "waits at barrier" and spec["rank"] == 0:
+            Path(spec["result"]).with_name(AT_BARRIER).touch()
+        if step == "tune" and spec.get("together"):
+            wait_for_all(Path(spec["together"]), spec["of"])
+
+    return hear
 
 
 def watch_passes(runner: Any) -> list[dict[str, Any]]:
@@ -223,17 +253,30 @@ class Log(logging.Handler):
         self.lines.append(record.getMessage())
 
 
-def what_is_held() -> dict[str, Any]:
-    """How many files and threads this process has, and its children."""
+def wait_for_all(folder: Path, count: int) -> None:
+    """Returns once that many processes are here: each has looked at its cache by then, and none has written it."""
+    folder.mkdir(exist_ok=True)
+    (folder / str(os.getpid())).touch()
+    while len(os.listdir(folder)) < count:
+        time.sleep(0.01)
+
+
+def what_is_held(threads_before: int) -> dict[str, Any]:
+    """How many files and threads this process has, and its children.
+
+    A thread that was joined is listed until it has run once more, which takes its time on a busy machine.
+    """
     gc.collect()
+    deadline = time.monotonic() + ENDED_THREADS_S
+    while len(os.listdir("/proc/self/task")) > threads_before and time.monotonic() < deadline:
+        time.sleep(0.01)
+    children = []
     tasks = os.listdir("/proc/self/task")
-    children = [Path(f"/proc/self/task/{task}/children").read_text() for task in tasks]
-    return {
-        "files": len(os.listdir("/proc/self/fd")),
-        "threads": len(tasks),
-        "children": "".join(children).split(),
-    }
+    for task in tasks:
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            children += Path(f"/proc/self/task/{task}/children").read_text().split()
+    return {"files": len(os.listdir("/proc/self/fd")), "threads": len(tasks), "children": children}
 
 
 if __name__ == "__main__":
-    serve()
+    serve(warm_up)

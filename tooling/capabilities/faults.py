@@ -13,6 +13,14 @@ from tooling.capabilities.source import Found, Module, Source, called, calls, ev
 
 REPOSITORY = "https://github.com/flashinfer-ai/flashinfer"
 WORKSPACE = "workspace"
+RAW_TOKENS = {
+    "CublasFp8GemmRunner": ("flashinfer#3436", "fp8_gemm", "cuBLAS fp8", "bmm_fp8(backend='cublas')", "issues/3436"),
+    "CublasltBf16GemmRunner": (
+        "flashinfer#3868/cublaslt", "bf16_gemm", "cuBLASLt bf16", "mm_bf16(backend='cublaslt')", "pull/3868",
+    ),
+}  # fmt: skip
+"""Runners that store by bucket and ask by token count: the fault, the operation, its entries, a call that tunes them,
+and where it was reported."""
 
 
 def derive_faults(source: Source) -> tuple[KnownFault, ...]:
@@ -25,29 +33,19 @@ def derive_faults(source: Source) -> tuple[KnownFault, ...]:
 def _raw_tokens(modules: list[Module]) -> Iterator[KnownFault]:
     """Runners whose part of the key holds the token count itself, which is stored by bucket and asked for as it is."""
     for module in modules:
-        for cls in runner_classes(module):
+        for cls in (one for one in runner_classes(module) if one.name in RAW_TOKENS):
             extras = methods(cls).get(EXTRAS_METHOD)
             if extras is None or not (seen := _first_input_shape(extras)):
                 continue
-            proof = (evidence(module, seen, f"{cls.name}.{EXTRAS_METHOD}"),)
-            if cls.name == "CublasFp8GemmRunner":
-                yield KnownFault(
-                    id="flashinfer#3436",
-                    operations=("fp8_gemm",),
-                    effect="tuned cuBLAS fp8 entries hit only when the token count equals a bucket; else tactic -1",
-                    how_to_see="tune bmm_fp8(backend='cublas'), then look up at a token count between two buckets",
-                    link=f"{REPOSITORY}/issues/3436",
-                    evidence=proof,
-                )
-            elif cls.name == "CublasltBf16GemmRunner":
-                yield KnownFault(
-                    id="flashinfer#3868/cublaslt",
-                    operations=("bf16_gemm",),
-                    effect="tuned cuBLASLt bf16 entries hit only when the token count equals a bucket; else tactic -1",
-                    how_to_see="tune mm_bf16(backend='cublaslt'), then look up at a token count between two buckets",
-                    link=f"{REPOSITORY}/pull/3868",
-                    evidence=proof,
-                )
+            name, operation, entries, call, report = RAW_TOKENS[cls.name]
+            yield KnownFault(
+                id=name,
+                operations=(operation,),
+                effect=f"tuned {entries} entries hit only when the token count equals a bucket; else tactic -1",
+                how_to_see=f"tune {call}, then look up at a token count between two buckets",
+                link=f"{REPOSITORY}/{report}",
+                evidence=(evidence(module, seen, f"{cls.name}.{EXTRAS_METHOD}"),),
+            )
 
 
 def _first_input_shape(extras: ast.FunctionDef) -> str:

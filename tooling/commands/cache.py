@@ -73,16 +73,16 @@ def _check_options(args: argparse.Namespace) -> None:
 
 def _export(args: argparse.Namespace, terminal: Terminal) -> Report:
     pins = load_pinned_tree(args.root).pins_sha256
-    bundle = export_cache(args.source or _only_cache(), args.file, pins_sha256=pins)
+    bundle = export_cache(args.source or _only_cache(terminal), args.file, pins_sha256=pins)
     _say(bundle, terminal)
     terminal.say(f"written to {args.file}")
     return _report("exported", bundle)
 
 
-def _only_cache() -> Path:
+def _only_cache(terminal: Terminal) -> Path:
     """The one cache below the engine's root."""
-    root = load_settings().cache_root
-    found = sorted(path for path in root.glob("*/*/*") if path.is_dir()) if root else []
+    root = _engines_root(terminal, hint="say which: --from DIR")
+    found = sorted(path for path in root.glob("*/*/*") if path.is_dir())
     if len(found) == 1:
         return found[0]
     names = ", ".join(str(path) for path in found) or "none"
@@ -91,8 +91,18 @@ def _only_cache() -> Path:
     )
 
 
+def _engines_root(terminal: Terminal, *, hint: str) -> Path:
+    """The engine's own cache root; what its variables hold that makes no sense is said."""
+    settings = load_settings()
+    for problem in settings.problems:
+        terminal.say(f"{terminal.paint('warning:', 'yellow', 'bold')} {problem}")
+    if settings.cache_root is None:
+        raise InputError("there is no cache root here", hint=hint, reason="NO_CACHE")
+    return settings.cache_root
+
+
 def _import(args: argparse.Namespace, bundle: Bundle, terminal: Terminal) -> Report:
-    placed = place_bundle(bundle, args.to)
+    placed = place_bundle(bundle, args.to or _engines_root(terminal, hint="say where: --to DIR"))
     for file in placed:
         terminal.say(f"{file.path}{f' (left alone: {file.kept})' if file.kept else ''}")
     findings = tuple(_foreign(file.kept, file.path, hint="move that file away") for file in placed if file.reason)

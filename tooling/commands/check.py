@@ -53,17 +53,9 @@ def run(args: argparse.Namespace, terminal: Terminal) -> Report:
     started = clock.now()
     args.root = check_root(args.root)
     healed = _heal(args.root, terminal) if args.heal else None
-    findings = _interrupted(args.root)
+    interrupted = _interrupted(args.root)
     tree = load_tree(args.root, load_library())
-    findings += [
-        *tree.unread,
-        *check_pins(tree),
-        *check_variables(tree),
-        *check_agreement(tree),
-        *check_own_index(tree),
-        *check_installs(tree),
-    ]
-    findings += [*check_overrides(tree), *check_leftovers(tree), *check_locks(tree), *_check_base(args, tree)]
+    findings = [*interrupted, *_find(args, tree)]
     resolutions = _resolve(args, tree, terminal, findings)
     failed = has_errors(findings)
     _say(terminal, tree, findings)
@@ -90,6 +82,22 @@ def run(args: argparse.Namespace, terminal: Terminal) -> Report:
             **resolutions,
         },
     )
+
+
+def _find(args: argparse.Namespace, tree: Tree) -> list[Finding]:
+    """What disagrees in the tree as it was read, in the order in which it is told."""
+    return [
+        *tree.unread,
+        *check_pins(tree),
+        *check_variables(tree),
+        *check_agreement(tree),
+        *check_own_index(tree),
+        *check_installs(tree),
+        *check_overrides(tree),
+        *check_leftovers(tree),
+        *check_locks(tree),
+        *_check_base(args, tree),
+    ]
 
 
 def _save(args: argparse.Namespace, record: Record, terminal: Terminal, *, failed: bool) -> None:

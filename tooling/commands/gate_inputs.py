@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import re
+import hashlib
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -43,13 +43,14 @@ def load_gate_inputs(args: argparse.Namespace) -> GateInputs:
     """
     channel = load_channel(args)
     folders = evidence_folders(args)
+    _check_before(args.before, folders)
     return GateInputs(
         channel=channel,
         files=load_evidence(folders, leave_out=args.before),
         earlier=load_evidence(args.before, option="--before", leave_out=folders),
-        given=_given(args),
+        given=_given(args, channel),
         # Whole seconds, as every output shows them: judging again at that time gives the same bytes.
-        as_of=args.as_of or clock.now().replace(microsecond=0),
+        as_of=(args.as_of or clock.now()).replace(microsecond=0),
         table=load_table(),
     )
 
@@ -85,20 +86,31 @@ def moment(text: str) -> datetime:
     raise argparse.ArgumentTypeError(f"found {text!r}, expected a time with its zone, as 2026-06-01T12:00:00Z")
 
 
-def commit(text: str) -> str:
-    """An argument's commit, whole or cut to at least seven digits."""
-    if not re.fullmatch(r"[0-9a-fA-F]{7,64}", text):
-        raise argparse.ArgumentTypeError(f"found {text!r}, expected 7 to 64 hexadecimal digits")
-    return text.lower()
+def _check_before(before: list[Path], folders: list[Path]) -> None:
+    """A release that is compared with itself never got worse."""
+    ours = {folder.resolve() for folder in folders}
+    for folder in before:
+        if folder.resolve() in ours:
+            raise InputError(
+                f"--before {folder}: is where the records to judge lie",
+                hint="name a folder of the release before",
+                reason="BAD_ARGUMENTS",
+            )
 
 
-def _given(args: argparse.Namespace) -> Given:
-    """The tree's own pins, where there is a tree with any; the records must be of them."""
+def _given(args: argparse.Namespace, channel: Channel) -> Given:
+    """The tree's own pins and configurations, where there is a tree with any; the records must be of them."""
     settings = load_settings(args.root)
     names = (settings.versions_file,) if settings.versions_file else VERSIONS_FILES
     file = next((name for name in names if load_optional_text(args.root, name) is not None), None)
     pins, version, _ = load_pins(args.root, file)
-    return Given(pins_sha256=pins, flashinfer_version=version, commit=args.commit)
+    texts = {subject: load_optional_text(args.root, path) for subject, path in channel.gsm8k.subjects.items()}
+    return Given(
+        pins_sha256=pins,
+        flashinfer_version=version,
+        commit=args.commit,
+        configs={name: hashlib.sha256(text.text.encode()).hexdigest() for name, text in texts.items() if text},
+    )
 
 
 def read_by_gate(path: Path, folders: list[Path]) -> bool:

@@ -33,7 +33,7 @@ from tooling.findings import Finding, Severity
 from tooling.gsm8k.comparison import Comparison
 from tooling.gsm8k.config import Config
 from tooling.gsm8k.hiding import find_secrets, show_address, show_variables, show_words
-from tooling.gsm8k.launch import Launch, plan_launch
+from tooling.gsm8k.launch import VERSION_CHECK_OFF, Launch, plan_launch
 from tooling.gsm8k.report import render_comparison, render_plan, render_report, render_run
 from tooling.gsm8k.results import (
     Run,
@@ -108,7 +108,7 @@ def _make_stage(args: argparse.Namespace, asked: Asked, launch: Launch | None, t
             url=show_address(url),
             model=config.served_model_name,
             command=show_words(launch.argv) if launch else None,
-            env=show_variables(launch.env) if launch else {},
+            env=show_variables({**_inherited(args, asked), **launch.env}) if launch else {},
             image=args.image,
             log=log_path.name if launch else None,
         ),
@@ -116,6 +116,12 @@ def _make_stage(args: argparse.Namespace, asked: Asked, launch: Launch | None, t
             (*(launch.argv if launch else ()), url), {**asked.environ, **(launch.env if launch else config.env)}, key
         ),
     )
+
+
+def _inherited(args: argparse.Namespace, asked: Asked) -> Mapping[str, str]:
+    """What silences FlashInfer's own check in a process that we start here; a container inherits nothing."""
+    value = asked.environ.get(VERSION_CHECK_OFF)
+    return {} if args.image or value is None else {VERSION_CHECK_OFF: value}
 
 
 def _conduct(stage: Stage, restarts: int, *, begin: Callable[[], None]) -> EdgeError | None:
@@ -190,9 +196,8 @@ def _save(
     comparisons: Mapping[str, Comparison],
 ) -> tuple[Record, Path]:
     """Writes the report, the questions and the record of what `stage` has so far."""
-    config = asked.config
     report = render_report(
-        config,
+        asked.config,
         status=f"{status} ({reason})" if status == "not-run" else status,
         data=asked.data,
         server=stage.facts,
@@ -200,28 +205,34 @@ def _save(
         comparisons=comparisons,
         findings=findings,
     )
-    files = _write_files(args, config, report, render_questions(stage.runs))
+    files = _write_files(args, asked.config, report, render_questions(stage.runs))
     record = make_record(
         tree,
         stage="gsm8k",
-        subject=config.name,
+        subject=asked.config.name,
         status=status,
         reason=reason,
         findings=findings,
         image_id=stage.facts.image_id,
         manifest_digest=stage.facts.manifest_digest,
-        measurements=render_measurements(
-            config,
-            data=asked.data,
-            server=stage.facts,
-            runs=stage.runs,
-            baseline=comparisons.get("baseline"),
-            warm=comparisons.get("warm cache"),
-            baseline_source=asked.baseline_source,
-            files=files,
-        ),
+        measurements=_measure(asked, stage, comparisons, files),
     )
     return record, save_record(args, record)
+
+
+def _measure(
+    asked: Asked, stage: Stage, comparisons: Mapping[str, Comparison], files: Mapping[str, object]
+) -> dict[str, object]:
+    return render_measurements(
+        asked.config,
+        data=asked.data,
+        server=stage.facts,
+        runs=stage.runs,
+        baseline=comparisons.get("baseline"),
+        warm=comparisons.get("warm cache"),
+        baseline_source=asked.baseline_source,
+        files=files,
+    )
 
 
 def _report(status: Status, record: Record, findings: Sequence[Finding], error: EdgeError | None) -> Report:

@@ -14,7 +14,9 @@ from tooling.edges.gsm8k_data import default_cache, load_data
 from tooling.errors import EdgeError, InputError
 from tooling.evidence import parse_record
 from tooling.gsm8k.comparison import Baseline, check_conditions, parse_baseline
-from tooling.gsm8k.config import Config, ParsedConfig, parse_config, parse_location
+from tooling.gsm8k.config import Config
+from tooling.gsm8k.config_text import ParsedConfig, parse_config
+from tooling.gsm8k.data_location import parse_location
 from tooling.gsm8k.hiding import show_address
 from tooling.gsm8k.results import DataSet, conditions, plan_data
 

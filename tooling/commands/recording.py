@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from tooling import __version__
-from tooling.commands.argument_types import folder
+from tooling.commands.argument_types import commit, folder
 from tooling.edges import clock, git
 from tooling.edges.evidence_files import write_record
 from tooling.edges.files.tree import load_optional_text
@@ -36,7 +36,7 @@ class PinnedTree:
 
 def add_evidence_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--evidence", type=folder, metavar="DIR", help="where the record goes (default: ROOT/evidence)")
-    parser.add_argument("--commit", metavar="SHA", help="the commit to record where git cannot tell it")
+    parser.add_argument("--commit", type=commit, metavar="SHA", help="the commit to record where git cannot tell it")
 
 
 def load_pinned_tree(

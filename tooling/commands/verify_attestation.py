@@ -28,9 +28,13 @@ from tooling.errors import EdgeError, ExitCode, InputError
 from tooling.findings import Finding, Severity, has_errors
 from tooling.gate.attestation_check import check_attestation, check_records
 from tooling.gate.attestation_text import MAX_BYTES, Attestation, parse_attestation
+from tooling.gate.escaping import console_line
 from tooling.gate.policy import Channel
 from tooling.gate.policy_text import parse_policy
 from tooling.pins.settings import FILE
+
+MAX_NAME = 200
+"""Characters of a name that are shown."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,8 +55,9 @@ def run(args: argparse.Namespace, terminal: Terminal) -> Report:
     channel = _load_channel(args)
     files = load_evidence(args.evidence)
     findings = check_attestation(
-        attestation, subjects=args.subject, channel=channel.name, policy_sha256=channel.sha256, strict=args.strict
-    )
+        attestation, subjects=args.subject, channel=channel.name, policy_sha256=channel.sha256,
+        required=channel.titles, strict=args.strict,
+    )  # fmt: skip
     if args.evidence:
         findings += check_records(attestation, files)
     _say(terminal, attestation, findings)
@@ -98,11 +103,14 @@ def _write(path: Path, attestation: Attestation) -> None:
 def _say(terminal: Terminal, attestation: Attestation, findings: Sequence[Finding]) -> None:
     result = attestation.test_result
     for item in attestation.subjects:
-        terminal.say(f"subject  {item.name or '_'} sha256:{item.sha256 or '(by another algorithm)'}")
+        name = console_line(item.name or "_", MAX_NAME)
+        terminal.say(f"subject  {name} sha256:{item.sha256 or '(by another algorithm)'}")
     if result is not None:
         count = len(result.passed) + len(result.warned)
         terminal.say(f"result   {result.result}, {count} passed, {len(result.failed)} failed, "
                      f"{len(result.records)} records")  # fmt: skip
+        told = [f"{key} {console_line(value, MAX_NAME)}" for key, value in result.judged.items() if value is not None]
+        terminal.say(f"judged   {', '.join(told) or 'it does not say when, nor for what'}")
     if attestation.envelope == "none":
         terminal.say("no signature: this is a bare Statement, which anybody can write")
     else:
@@ -120,6 +128,7 @@ def _fields(attestation: Attestation) -> dict[str, object]:
         "signature_checked": False,
         "subjects": [{"name": item.name, "sha256": item.sha256} for item in attestation.subjects],
         "result": None if result is None else result.result,
+        "judged": None if result is None else result.judged,
         "records": [] if result is None else [{"name": r.name, "sha256": r.sha256} for r in result.records],
     }
 

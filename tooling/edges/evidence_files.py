@@ -135,8 +135,6 @@ def _load_one(folder: Path, name: str) -> EvidenceFile:
         return EvidenceFile(
             path=path, sha256=sha256, reason="UNDECODABLE", problem=f"byte {cause.start} of the record is not UTF-8"
         )
-    except RecursionError:
-        return EvidenceFile(path=path, sha256=sha256, reason="UNPARSABLE", problem="the record is nested too deeply")
     except InputError as error:
         problem = error.message.removeprefix(f"{name}: ")
         return EvidenceFile(path=path, sha256=sha256, reason=_REASONS.get(error.reason, error.reason), problem=problem)

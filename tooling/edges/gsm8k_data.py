@@ -11,7 +11,7 @@ import requests
 from tooling.edges.files.durable import make_private_folder, replace_file
 from tooling.edges.packaged_data import DATA
 from tooling.errors import EdgeError, InputError
-from tooling.gsm8k.config import DataLocation
+from tooling.gsm8k.data_location import DataLocation
 from tooling.gsm8k.results import RawData
 
 MAX_SIZE_BYTES = 50_000_000

@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 from typing import Self
-from urllib.parse import unquote, urlsplit
 
 from packaging.utils import canonicalize_name
 
@@ -16,7 +15,7 @@ from tooling.edges.index_http import Answer, HttpReader, RangePart
 from tooling.edges.index_pages import ACCEPT, is_archive, list_folder, parse_listing, parse_page, single_file
 from tooling.edges.pip_config import IndexSettings
 from tooling.errors import EdgeError
-from tooling.releases.addresses import AddressRole, IndexAddress, parse_address
+from tooling.releases.addresses import AddressRole, IndexAddress, file_path, parse_address
 from tooling.releases.files import ProjectFiles
 
 _NOT_THERE = {403, 404, 410}
@@ -154,7 +153,7 @@ def _local_page(address: IndexAddress, path: Path, name: str) -> ProjectFiles:
 
 
 def _path(url: str) -> Path:
-    return Path(unquote(urlsplit(url).path)) if url.lower().startswith("file:") else Path(url)
+    return file_path(url) or Path(url)
 
 
 def _public_index() -> IndexAddress:

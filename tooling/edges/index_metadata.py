@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import zipfile
-from pathlib import Path
 from typing import IO, cast
-from urllib.parse import unquote, urlsplit
 
 from tooling.edges.archives import BadArchiveError
 from tooling.edges.index import IndexClient
 from tooling.edges.ranged_archive import RangedFile
 from tooling.errors import EdgeError
-from tooling.releases.addresses import redact_url
+from tooling.releases.addresses import file_path, redact_url
 from tooling.releases.files import ReleaseFile
 
 MAX_METADATA_BYTES = 10_000_000
@@ -39,8 +37,7 @@ def fetch_metadata(client: IndexClient, file: ReleaseFile) -> str:
 def _separate(client: IndexClient, file: ReleaseFile) -> bytes | None:
     """The index's own copy beside the wheel, or None if it is not there after all."""
     url = f"{file.url}.metadata"
-    if file.url.startswith("file:"):
-        path = Path(unquote(urlsplit(url).path))
+    if (path := file_path(url)) is not None:
         body = path.read_bytes() if path.is_file() else None
     else:
         answer = client.http.fetch(url)
@@ -65,6 +62,6 @@ def _from_wheel(client: IndexClient, file: ReleaseFile) -> bytes:
 
 
 def _open(client: IndexClient, file: ReleaseFile) -> IO[bytes]:
-    if file.url.startswith("file:"):
-        return Path(unquote(urlsplit(file.url).path)).open("rb")
+    if (path := file_path(file.url)) is not None:
+        return path.open("rb")
     return cast("IO[bytes]", RangedFile(client.http, file.url))

@@ -50,21 +50,12 @@ def render_statement(verdict: Verdict) -> str:
 
 
 def _subject(verdict: Verdict, target: str, image_id: str) -> dict[str, object]:
-    manifest = _manifest_digest(verdict, target, image_id)
+    manifest = verdict.manifest_digest(target)
     return {
         "name": target,
         "digest": {"sha256": _hexadecimal(manifest or image_id, f"the image {target}")},
         "annotations": {"digestOf": "config" if manifest is None else "manifest", "imageId": image_id},
     }
-
-
-def _manifest_digest(verdict: Verdict, target: str, image_id: str) -> str | None:
-    """What a registry calls the image, from the image stage's record of it; None before it was pushed."""
-    for file in _files(verdict):
-        record = file.record
-        if record is not None and (record.stage, record.subject, record.image_id) == ("image", target, image_id):
-            return record.manifest_digest
-    return None
 
 
 def _predicate(verdict: Verdict) -> dict[str, object]:

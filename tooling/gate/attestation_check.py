@@ -7,9 +7,12 @@ from collections.abc import Iterator, Sequence
 from tooling.findings import Finding, Severity
 from tooling.gate.attestation import PREDICATE_TYPE, STATEMENT_TYPE
 from tooling.gate.attestation_text import Attestation, Resource, TestResult
+from tooling.gate.escaping import console_line
 from tooling.gate.values import EvidenceFile
 
 CHECK = "attestation"
+MAX_DETAIL = 2000
+"""Characters; an attestation may list thousands of tests."""
 
 
 def check_attestation(
@@ -18,12 +21,13 @@ def check_attestation(
     subjects: Sequence[str],
     channel: str,
     policy_sha256: str,
+    required: Sequence[str] = (),
     strict: bool = False,
 ) -> list[Finding]:
     """Findings on types, subject, policy and result. An attestation of another type is looked at no further.
 
     `subjects` (`sha256:…`) must all be subjects of it; `policy_sha256` is the digest of the policy of `channel` that
-    the caller trusts; `strict` takes no warned result.
+    the caller trusts, `required` what that policy asks for, by title; `strict` takes no warned result.
     """
     found = list(_check_types(attestation))
     if attestation.test_result is None:
@@ -33,6 +37,7 @@ def check_attestation(
         *_check_subjects(attestation, subjects),
         *_check_policy(attestation.test_result, channel, policy_sha256),
         *_check_result(attestation.test_result, strict=strict),
+        *_check_required(attestation.test_result, policy_sha256, required),
     ]
 
 
@@ -114,9 +119,24 @@ def _check_result(result: TestResult, *, strict: bool) -> Iterator[Finding]:
             f"it says {result.result} with {len(result.passed) + len(result.warned)} tests and "
             f"{len(result.records)} records: where nothing ran, nothing passed.",
         )
+    for item in result.records:
+        status = item.annotations.get("status")
+        if item.annotations.get("use") == "required" and status != "pass":
+            yield _finding("CONTRADICTION", f"it says {result.result} and took {item.name}, which says {status!r}.")
     if result.result == "WARNED":
         yield _finding("WARNED", f"it passed with something to see: {', '.join(result.warned) or 'not said what'}.",
                        severity=Severity.ERROR if strict else Severity.WARNING)  # fmt: skip
+
+
+def _check_required(result: TestResult, policy_sha256: str, required: Sequence[str]) -> Iterator[Finding]:
+    """The policy that it names asks for these: a verdict under it cannot have passed without one."""
+    if result.result == "FAILED" or result.policy is None or result.policy.sha256 != policy_sha256:
+        return
+    told = {*result.passed, *result.warned, *result.failed}
+    absent = [title for title in required if title not in told]
+    if absent:
+        detail = f"it says {result.result} and does not list {', '.join(absent)}, which its policy requires."
+        yield _finding("CONTRADICTION", detail)
 
 
 def _check_listed(listed: Sequence[Resource], files: Sequence[EvidenceFile]) -> Iterator[Finding]:
@@ -161,4 +181,12 @@ def _name(path: str) -> str:
 def _finding(
     reason: str, detail: str, *, hint: str = "", path: str | None = None, severity: Severity = Severity.ERROR
 ) -> Finding:
-    return Finding(check=CHECK, detail=detail, hint=hint, path=path, severity=severity, reason=reason)
+    """Names in an attestation are whoever wrote it's: none of them steers a terminal or a CI server."""
+    return Finding(
+        check=CHECK,
+        detail=console_line(detail, MAX_DETAIL),
+        hint=hint,
+        path=path if path is None else console_line(path),
+        severity=severity,
+        reason=reason,
+    )

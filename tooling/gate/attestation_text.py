@@ -22,6 +22,8 @@ MAX_BYTES = 16_000_000
 
 _PAYLOAD_TYPE = re.compile(r"application/vnd\.in-toto(?:\.[\w.+-]+)?\+json")
 RESULTS = ("PASSED", "WARNED", "FAILED")
+JUDGED = ("channel", "verdict", "asOf", "commit")
+"""Annotations of the policy's descriptor."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +47,12 @@ class TestResult:
     passed: tuple[str, ...]
     warned: tuple[str, ...]
     failed: tuple[str, ...]
+
+    @property
+    def judged(self) -> dict[str, str | None]:
+        """What it says of its verdict: channel, the gate's word, moment and commit; None where it says nothing."""
+        told = {} if self.policy is None else self.policy.annotations
+        return {key: value if isinstance(value := told.get(key), str) else None for key in JUDGED}
 
     @property
     def records(self) -> tuple[Resource, ...]:
@@ -162,7 +170,8 @@ class _Reader:
         try:
             body = parse_strict_json(raw.decode())
         except (ValueError, RecursionError) as cause:
-            raise self.problem(f"not the JSON of an attestation: {cause}") from cause
+            several = "several attestations, one a line? give one of them" if b"}\n{" in raw.strip() else ""
+            raise self.problem(f"not the JSON of an attestation: {cause}", hint=several) from cause
         if not isinstance(body, dict):
             self.fail("found JSON that is no object")
         return body

@@ -14,18 +14,23 @@ _TELLING = ("image", "check", "smoke", "gsm8k")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """What is known beside the records: the tree's own pins and release, and the commit that was asked for."""
+    """What is known beside the records: the tree's own pins and release, and the commit that was asked for.
+
+    `configs`: the sha256 of the tree's own file of an evaluation, by the record's subject; absent where it has none.
+    """
 
     pins_sha256: str | None = None
     flashinfer_version: str | None = None
     commit: str | None = None
+    configs: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
     """The release under judgement. `images`: config digest by target; `tested`: the image that stages must run in.
 
-    `layers`: digests of an image's layers, bottom first, by its config digest; `tag`: a name of the tested image.
+    `layers`: digests of an image's layers, bottom first, by its config digest; `tag`: a name of the tested image;
+    `configs` as they were given.
     """
 
     pins_sha256: str | None
@@ -35,6 +40,7 @@ class Candidate:
     tested: str | None = None
     layers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     tag: str | None = None
+    configs: Mapping[str, str] = field(default_factory=dict)
 
     def derives(self, image_id: str) -> bool:
         """Whether that image was built from the tested one: its layers begin with all of the tested one's."""
@@ -62,6 +68,7 @@ def find_candidate(records: Sequence[Record], channel: Channel, given: Given) ->
         tested=tested,
         layers=layers,
         tag=_first(_tag(record) for record in ours if record.image_id == tested),
+        configs=given.configs,
     )
 
 

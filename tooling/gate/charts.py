@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from tooling.gate.accuracy import Evaluation, Pair, Score
 from tooling.gate.escaping import cut
 from tooling.gate.html_elements import Html, element, join
-from tooling.gate.measured import StartUp, Times
+from tooling.gate.start_up import StartUp, Times, Took
 
 WIDEST = 55.0
 """Percent of the width that the longest bar takes; the rest is for its label."""
@@ -19,6 +19,8 @@ WIDEST_FLIP = 26.0
 """Percent to each side of the middle, with room for `1,319 gained`."""
 MAX_LABEL = 44
 """Characters that fit beside nothing else at 400 pixels; the table has the whole."""
+SHOWN_S = 0.5
+"""From how much on compiling is told of a start."""
 _BAR, _GAP, _GROUP = 14, 4, 66
 
 
@@ -31,8 +33,15 @@ def seconds(value: float | None) -> str:
     return f"{value:.2f} s" if value < 10 else f"{value:.1f} s" if value < 100 else f"{value:,.0f} s"
 
 
+def took(one: Took | None) -> str:
+    """`54.4 s`, with `(37.8 s compiling)` where that shows."""
+    if one is None:
+        return seconds(None)
+    return seconds(one.seconds) + (f" ({seconds(one.compiling_s)} compiling)" if one.compiling_s >= SHOWN_S else "")
+
+
 def start_up_chart(start_up: StartUp, identity: str) -> Html:
-    """Two bars a scenario, cold above warm, each with a mark where the release before was."""
+    """Two bars a scenario, cold above warm, each with its compiling in pale and a mark where the release before was."""
     longest = max([0.01, *(times.longest_s for times in start_up.times)])
     height = _GROUP * len(start_up.times) + 18
     groups = [_group(times, number * _GROUP, longest) for number, times in enumerate(start_up.times)]
@@ -111,34 +120,40 @@ def _describe(start_up: StartUp) -> str:
 
 
 def _described(times: Times, *, before: bool) -> str:
-    if times.cold_s is None and times.warm_s is None:
+    if times.cold is None and times.warm is None:
         return f"{times.scenario}: {times.why_not or 'not measured'}"
-    was = f" (before: {seconds(times.cold_before_s)} and {seconds(times.warm_before_s)})" if before else ""
-    return f"{times.scenario}: cold {seconds(times.cold_s)}, warm {seconds(times.warm_s)}{was}"
+    was = f" (before: {took(times.cold_before)} and {took(times.warm_before)})" if before else ""
+    return f"{times.scenario}: cold {took(times.cold)}, warm {took(times.warm)}{was}"
 
 
 def _group(times: Times, top: float, longest: float) -> Html:
     name = _text("0", top + 15, cut(times.scenario, MAX_LABEL), class_="name")
-    if times.cold_s is None and times.warm_s is None:
+    if times.cold is None and times.warm is None:
         return element(
             "g", name, _text("0", top + 35, cut(times.why_not or "not measured", MAX_LABEL), class_="absent")
         )
-    cold = _bar(times.cold_s, times.cold_before_s, top + 22, longest, "cold")
-    warm = _bar(times.warm_s, times.warm_before_s, top + 22 + _BAR + _GAP, longest, "warm")
+    cold = _bar(times.cold, times.cold_before, top + 22, longest, "cold")
+    warm = _bar(times.warm, times.warm_before, top + 22 + _BAR + _GAP, longest, "warm")
     return element("g", name, cold, warm)
 
 
-def _bar(value: float | None, before: float | None, top: float, longest: float, kind: str) -> Html:
-    length, mark = WIDEST * (value or 0) / longest, WIDEST * (before or 0) / longest
-    label = seconds(value) + ("" if before is None else f", was {seconds(before)}")
-    parts = [] if value is None else [
-        element("rect", x="0", y=top, width=f"{max(length, 0.5):.2f}%", height=_BAR, rx=2, class_=f"bar {kind}")
-    ]  # fmt: skip
+def _bar(now: Took | None, before: Took | None, top: float, longest: float, kind: str) -> Html:
+    length, mark = (WIDEST * (one.seconds if one else 0) / longest for one in (now, before))
+    label = seconds(now.seconds if now else None) + (f", was {seconds(before.seconds)}" if before else "")
+    parts = []
+    if now is not None:
+        parts.append(_rect(top, max(length, 0.5), f"bar {kind}"))
+        if now.compiling_s >= SHOWN_S:
+            parts.append(_rect(top, min(length, WIDEST * now.compiling_s / longest), "compiling"))
     if before is not None:
         parts.append(
             element("line", x1=f"{mark:.2f}%", x2=f"{mark:.2f}%", y1=top - 2, y2=top + _BAR + 2, class_="before")
         )
     return join(*parts, _text(f"{max(length, mark):.2f}%", top + 11, label, dx=7))
+
+
+def _rect(top: float, length: float, kind: str) -> Html:
+    return element("rect", x="0", y=top, width=f"{length:.2f}%", height=_BAR, rx=2, class_=kind)
 
 
 def _axis(longest: float, bottom: float) -> Iterator[Html]:

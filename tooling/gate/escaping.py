@@ -6,9 +6,10 @@ import re
 
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters, and with them a terminal's escape sequences
-    "\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb"
+    "\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0"
+    "\ufff9-\ufffb"
     "\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff"  # what UTF-8 or XML cannot hold
-    "\U000e0000-\U000e007f]"  # letters that nobody sees
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e007f\U000e0100-\U000e01ef]"  # what nobody sees
 )
 """Characters that are not shown, or that change the order of others. The joiners stay: scripts and emoji need them."""
 
@@ -24,6 +25,14 @@ def clean(text: str) -> str:
 def one_line(text: str, limit: int | None = None) -> str:
     """The clean text on one line, cut behind `limit` characters with a count of what is left out."""
     return cut(" ".join(clean(text).split()), limit)
+
+
+def console_line(text: str, limit: int | None = None) -> str:
+    """One line for a terminal. A CI server that reads our output finds no command of its own in it.
+
+    No line of ours begins with such a text, since `::` is a command there; `##[` is one anywhere in a line.
+    """
+    return one_line(text, limit).replace("##[", "## [")
 
 
 def cut(text: str, limit: int | None) -> str:

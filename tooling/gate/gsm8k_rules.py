@@ -38,14 +38,23 @@ def _runs(measured: Mapping[str, Any]) -> Iterator[Remark]:
 
 
 def _counts(measured: Mapping[str, Any]) -> Iterator[Remark]:
-    """The first run's accuracy against the verdicts of its questions."""
-    verdicts = list(measured["verdicts"].values())
-    replied = [item for item in verdicts if item not in {"failed", "timeout", "not-asked"}]
-    if not replied or not measured["runs"] or measured["runs"][0]["accuracy"] is None:
+    """The first run's accuracy against the verdicts of its questions, and whether these make a valid result."""
+    if not measured["runs"] or measured["runs"][0]["accuracy"] is None:
         return
-    share, claimed = replied.count("correct") / len(replied), measured["runs"][0]["accuracy"]
+    verdicts, claimed = list(measured["verdicts"].values()), measured["runs"][0]["accuracy"]
+    replied = [item for item in verdicts if item not in {"failed", "timeout", "not-asked"}]
+    if not replied:
+        yield contradiction(f"the accuracy is given as {claimed:.4f}; no question has a reply")
+        return
+    share = replied.count("correct") / len(replied)
     if abs(share - claimed) > 0.0005:
         yield contradiction(f"the accuracy is given as {claimed:.4f}; its verdicts give {share:.4f}")
+    config, lost = measured["config"], len(verdicts) - len(replied)
+    if lost > int(config["max_failed_rate"] * len(verdicts) + 1e-9):
+        yield contradiction(f"the record says pass and {lost} of {len(verdicts)} questions brought no reply")
+    without = sum(item in {"unparsable", "empty"} for item in replied)
+    if without / len(replied) > config["max_unparsable_rate"]:
+        yield contradiction(f"the record says pass and {without} of {len(replied)} replies hold no number")
 
 
 def _server(record: Record, server: Mapping[str, Any], channel: Channel) -> Iterator[Remark]:

@@ -12,7 +12,7 @@ from tooling.gate.escaping import clean, cut
 MAX_TEXT = 3000
 """No text of a record is shown longer than this: a line of 10 kB is a log, not a sentence."""
 
-_VOID = {"meta", "br", "rect", "line", "circle"}
+_VOID = {"meta", "br", "wbr", "rect", "line", "circle"}
 
 
 class Html(str):
@@ -29,7 +29,7 @@ def element(tag: str, /, *children: Child, **attributes: Attribute) -> Html:
     """`<tag …>children</tag>`. In attributes `_` stands for `-`, at the end for nothing; None is left out."""
     written = "".join(f' {_attribute(key)}="{_value(value)}"' for key, value in attributes.items() if value is not None)
     if tag in _VOID:
-        return Html(f"<{tag}{written}>" if tag in {"meta", "br"} else f"<{tag}{written}/>")
+        return Html(f"<{tag}{written}>" if tag in {"meta", "br", "wbr"} else f"<{tag}{written}/>")
     return Html(f"<{tag}{written}>{join(*children)}</{tag}>")
 
 
@@ -40,6 +40,12 @@ def join(*children: Child) -> Html:
 
 def code(text: str, *, class_: str | None = None) -> Html:
     return element("code", text, class_=class_)
+
+
+def path_code(path: str) -> Html:
+    """The path as code; where it does not fit it breaks behind a slash first."""
+    *folders, name = cut(clean(path), MAX_TEXT).split("/")
+    return element("code", [join(f"{folder}/", element("wbr")) for folder in folders], name)
 
 
 def prose(text: str) -> Html:

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from tooling.evidence import Record
 from tooling.findings import Finding, Severity
 from tooling.gate import told
-from tooling.gate.html_elements import Html, badge, code, details, element, join, scrolling, section
+from tooling.gate.html_elements import Html, badge, code, details, element, join, path_code, scrolling, section
 from tooling.gate.values import EvidenceFile, Outcome, Reason, Requirement, Verdict
 
 Section: TypeAlias = tuple[str, str, "Html | None"]
@@ -36,7 +36,7 @@ def requirements_section(verdict: Verdict) -> Section:
 
 def _requirement(item: Requirement, verdict: Verdict) -> list[Html]:
     """A row, and below it, over the whole width, why it is so."""
-    record = code(told.record_words(item)) if item.file else told.record_words(item)
+    record = path_code(told.record_words(item)) if item.file else told.record_words(item)
     age = told.render_age(item.file, verdict.as_of)
     cells = [badge(str(item.outcome), str(item.outcome).lower()), join(record, _hint(age and _old(age)))]
     row = element("tr", element("th", item.title, scope="row"), [element("td", cell) for cell in cells])
@@ -118,7 +118,7 @@ def _kind(group: tuple[Reason, ...], verdict: Verdict) -> Html:
     """Their command is listed among what is still to run."""
     first = group[0]
     path = told.further_path(verdict, first)
-    beside = join(" ", code(path)) if path and path not in first.detail else None
+    beside = join(" ", path_code(path)) if path and path not in first.detail else None
     return join(code(first.word, class_="word"), " ", first.detail, beside, details_of(group[1:]))
 
 
@@ -129,10 +129,10 @@ def _findings(findings: Sequence[tuple[EvidenceFile, Finding]]) -> Html:
 def _finding(file: EvidenceFile, finding: Finding) -> Html:
     return join(
         badge(str(finding.severity), str(finding.severity)),
-        join(" ", code(finding.where)) if finding.where else None,
+        join(" ", path_code(finding.where)) if finding.where else None,
         element("span", finding.detail, class_="detail"),
         _hint(finding.hint and f"hint: {finding.hint}"),
-        element("span", code(finding.check), ", ", code(file.path), class_="hint"),
+        element("span", code(finding.check), ", ", path_code(file.path), class_="hint"),
     )
 
 

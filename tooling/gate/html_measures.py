@@ -6,7 +6,8 @@ from tooling.gate import charts, told
 from tooling.gate.accuracy import Pair, Score, scores
 from tooling.gate.html_elements import Html, badge, code, details, element, join, section, table
 from tooling.gate.html_evidence import Section
-from tooling.gate.measured import GatingRow, GatingSeen, StartUp, gating_rows, start_ups, unreadable
+from tooling.gate.measured import GatingRow, GatingSeen, gating_rows, unreadable
+from tooling.gate.start_up import StartUp, Took, start_ups
 from tooling.gate.values import Verdict
 
 MAX_FLIPS = 2000
@@ -80,21 +81,22 @@ def _start_up(one: StartUp, number: int) -> Html:
     caption = [
         element("h3", one.subject),
         element("p", one.gpu or "GPU not told", _other_gpu(one), class_="quiet"),
+        element("p", one.compared) if one.compared else None,
         _legend(one),
     ]
     heads = ["Scenario", "Cold", "Warm"]
     heads += [f"Cold, {one.release_before}", f"Warm, {one.release_before}"] if one.release_before else []
     rows = []
     for times in one.times:
-        row = [times.scenario, _time(times.cold_s, times.why_not), _time(times.warm_s, times.why_not)]
-        row += [charts.seconds(times.cold_before_s), charts.seconds(times.warm_before_s)] if one.release_before else []
+        row = [times.scenario, _time(times.cold, times.why_not), _time(times.warm, times.why_not)]
+        row += [charts.took(times.cold_before), charts.took(times.warm_before)] if one.release_before else []
         rows.append(row)
     figures = details(f"The figures of {one.subject} as a table", table(f"Start-up on {one.subject}", heads, rows))
     return element("div", caption, charts.start_up_chart(one, f"start-up-{number}"), figures, class_="figure")
 
 
-def _time(value: float | None, why_not: str) -> str:
-    return charts.seconds(value) if value is not None or not why_not else why_not
+def _time(value: Took | None, why_not: str) -> str:
+    return charts.took(value) if value is not None or not why_not else why_not
 
 
 def _other_gpu(one: StartUp) -> str:
@@ -105,6 +107,10 @@ def _other_gpu(one: StartUp) -> str:
 
 def _legend(one: StartUp) -> Html:
     keys = [("cold", "cold, above: nothing tuned yet"), ("warm", "warm, below: the second start")]
+    compiled = any(
+        took and took.compiling_s >= charts.SHOWN_S for times in one.times for took in (times.cold, times.warm)
+    )
+    keys += [("compiling", "pale: compiling kernels")] if compiled else []
     keys += [("before", f"{one.release_before}, the release before")] if one.release_before else []
     return element(
         "ul",

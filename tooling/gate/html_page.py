@@ -56,9 +56,10 @@ def _head(verdict: Verdict) -> Html:
 
 def _header(verdict: Verdict) -> Html:
     causes = told.grouped(told.causes(verdict))
+    commit = f"commit {told.short(verdict.commit)}, " if verdict.commit else ""
     about = element(
         "p",
-        f"FlashInfer {verdict.flashinfer_version or 'of an unknown version'}, channel {verdict.channel}, "
+        f"FlashInfer {verdict.flashinfer_version or 'of an unknown version'}, channel {verdict.channel}, {commit}"
         f"as of {told.render_time(verdict.as_of)}",
         class_="about",
     )

@@ -11,7 +11,7 @@ STYLE = """
   --open: #855400; --open-soft: #fbf0d6; --note: #3d566e; --note-soft: #e7eef5;
   --cold: #4a78b5; --warm: #d07a28; --before: #1d2126;
 }
-@media (prefers-color-scheme: dark) {
+@media screen and (prefers-color-scheme: dark) {
   :root {
     --page: #14171b; --card: #1c2026; --ink: #e7e6e1; --quiet: #a5abb3; --line: #343a42; --link: #8fbcf2;
     --code: #272c34; --focus: #8fbcf2;
@@ -114,16 +114,18 @@ dd { margin: 0; }
 .key { display: inline-block; width: 1rem; height: .8rem; margin-right: .45rem; border-radius: 2px;
   vertical-align: -.05rem; }
 .key.cold { background: var(--cold); } .key.warm { background: var(--warm); }
+.key.compiling { background: linear-gradient(90deg, var(--cold) 50%, var(--warm) 50%); opacity: .45; }
 .key.before { width: 3px; height: 1.05rem; vertical-align: -.2rem; background: var(--before); }
 .chart { display: block; overflow: hidden; margin: .5rem 0; }
-.chart text { fill: var(--ink); font-size: 12px; font-variant-numeric: tabular-nums; }
-.chart .name { font-size: 13px; font-weight: 600; paint-order: stroke; stroke: var(--card); stroke-width: 5px;
-  stroke-linejoin: round; }
+.chart text { fill: var(--ink); font-size: 12px; font-variant-numeric: tabular-nums; paint-order: stroke;
+  stroke: var(--card); stroke-width: 5px; stroke-linejoin: round; }
+.chart .name { font-size: 13px; font-weight: 600; }
 .chart .long { font-size: 11.5px; font-weight: 400; }
 .chart .tick, .chart .absent { fill: var(--quiet); }
 .chart .grid { stroke: var(--line); stroke-dasharray: 2 4; }
 .chart .axis { stroke: var(--quiet); }
 .chart .cold { fill: var(--cold); } .chart .warm { fill: var(--warm); } .chart .other { fill: var(--quiet); }
+.chart .compiling { fill: var(--card); opacity: .55; }
 .chart .lost { fill: var(--fail); } .chart .gained { fill: var(--pass); }
 .chart .before { stroke: var(--before); stroke-width: 3; }
 .chart .interval { stroke: var(--ink); stroke-width: 3; stroke-linecap: round; opacity: .55; }
@@ -137,10 +139,21 @@ footer h2 { font-size: 1rem; color: var(--ink); }
   #requirements :is(th, td) { min-width: 0; padding-right: .5rem; }
   #requirements thead th { font-size: .72rem; white-space: normal; }
   #requirements .badge { padding: .05rem .35rem; font-size: .7rem; }
-  #requirements thead th:first-child { width: 28%; }
-  #requirements thead th:nth-child(2) { width: 42%; }
+  #requirements thead th:first-child { width: 30%; }
+  #requirements thead th:nth-child(2) { width: 6.4rem; }
   dl { grid-template-columns: minmax(0, 1fr); gap: 0; }
   dd { margin-bottom: .4rem; }
 }
-@media print { html { background: none; } nav, .skip { display: none; } main > section { border: 0; padding: 0; } }
+@media print {
+  :root { color-scheme: light; }
+  html { background: none; }
+  nav, .skip { display: none; }
+  main > section { border: 0; padding: 0; }
+  pre { white-space: pre-wrap; overflow-wrap: anywhere; }
+  .scroll { overflow: visible; }
+  table :is(th, td):is(th, td, :first-child) { min-width: 0; overflow-wrap: anywhere; }
+  details::details-content { content-visibility: visible; }
+  .key, .badge, .first, .remark { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+  tr, li, svg, .record { break-inside: avoid; }
+}
 """

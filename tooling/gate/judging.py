@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 
 from packaging.version import Version
@@ -21,12 +21,14 @@ from tooling.gate.smoke_rules import check_smoke_record
 CLOCK_SKEW = timedelta(minutes=5)
 """How far two machines' clocks may differ before a record counts as from the future."""
 
-_NO_VERSIONS = "its tree has no versions file, which release.toml names ([pins] versions_file)"
+_NO_VERSIONS = "make a versions file, name it in release.toml ([pins] versions_file), and run it again"
 
 _OTHERS = {"FOREIGN", "NO_PINS", "STALE"}
 """What such a record measured is not of this release."""
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_COMMIT = re.compile(r"[0-9a-fA-F]{7,64}")
+"""Whole, or cut short; a branch or an empty text is shared by trees that have nothing to do with each other."""
 _IMAGE_ID = re.compile(r"sha256:[0-9a-f]{64}")
 _WORD = re.compile(r"[A-Z][A-Z0-9_]*")
 
@@ -52,6 +54,7 @@ def _form(record: Record) -> Iterator[Remark]:
         ("pins_sha256", record.pins_sha256, _SHA256),
         ("image_id", record.image_id, _IMAGE_ID),
         ("manifest_digest", record.manifest_digest, _IMAGE_ID),
+        ("commit", record.commit, _COMMIT),
         ("reason", record.reason, _WORD),
     ):
         if value is not None and not pattern.fullmatch(value):
@@ -78,16 +81,18 @@ def _status(record: Record) -> Iterator[Remark]:
 
 
 def _identity(record: Record, channel: Channel, candidate: Candidate) -> Iterator[Remark]:
-    """Same pins, same release, same commit, same image."""
+    """Same pins, same release, same commit, same configuration, same image."""
     if record.pins_sha256 is None:
-        yield Remark(word="NO_PINS", detail=f"the record names no pins; {_NO_VERSIONS}")
+        yield Remark(word="NO_PINS", detail=f"the record names no pins: {_NO_VERSIONS}")
     elif record.pins_sha256 != candidate.pins_sha256:
         yield _foreign("pins", record.pins_sha256[:12], (candidate.pins_sha256 or "none")[:12])
     if record.flashinfer_version is None or candidate.flashinfer_version is None:
-        yield Remark(word="NO_PINS", detail=f"the record names no FlashInfer release; {_NO_VERSIONS}")
+        yield Remark(word="NO_PINS", detail=f"the record names no FlashInfer release: {_NO_VERSIONS}")
     elif record.flashinfer_version != candidate.flashinfer_version:
         yield _foreign("FlashInfer", record.flashinfer_version, candidate.flashinfer_version)
     yield from _commit(record, channel, candidate)
+    if record.stage == "gsm8k":
+        yield from _configuration(record, candidate)
     if record.stage in {"smoke", "gsm8k"}:
         yield from _image(record, channel, candidate)
     elif (
@@ -115,6 +120,14 @@ def _image(record: Record, channel: Channel, candidate: Candidate) -> Iterator[R
             yield note("DERIVED_IMAGE", f"it ran in {record.image_id[:19]}, built from {candidate.tested[:19]}")
         else:
             yield _foreign("image", record.image_id[:19], candidate.tested[:19])
+
+
+def _configuration(record: Record, candidate: Candidate) -> Iterator[Remark]:
+    """A file of the same name elsewhere may ask for less: the tree's own is the one that the channel means."""
+    wanted, config = candidate.configs.get(record.subject or ""), record.measurements.get("config")
+    found = config.get("sha256") if isinstance(config, Mapping) else None
+    if wanted is not None and found != wanted:
+        yield _foreign("configuration", str(found)[:12], wanted[:12])
 
 
 def _times(record: Record, channel: Channel, as_of: datetime) -> Iterator[Remark]:

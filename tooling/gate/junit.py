@@ -44,7 +44,8 @@ def render_junit(verdict: Verdict) -> str:
     }
     suite = ET.SubElement(root, "testsuite", {**about, **totals})
     properties = ET.SubElement(suite, "properties")
-    for name, value in (("verdict", str(verdict.outcome)), *told.facts(verdict)):
+    first = [("first cause", f"{cause.word} {told.sentence(cause)}") for cause in told.causes(verdict)[:1]]
+    for name, value in (("verdict", str(verdict.outcome)), *first, *told.facts(verdict)):
         ET.SubElement(properties, "property", name=one_line(name, MAX_LINE), value=one_line(value, MAX_LINE))
     for case in cases:
         _add(suite, case)

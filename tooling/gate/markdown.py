@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tooling.gate import charts, told
 from tooling.gate.accuracy import scores
 from tooling.gate.escaping import one_line
-from tooling.gate.measured import start_ups
+from tooling.gate.start_up import Took, start_ups
 from tooling.gate.values import EvidenceFile, Outcome, Reason, Verdict
 
 MAX_BYTES = 1_000_000
@@ -173,17 +173,18 @@ class _Page:
         for one in shown[: self.rows]:
             before = self._text(one.release_before) if one.release_before else "release before"
             rows = [
-                (self._code(times.scenario), self._time(times.cold_s, times.why_not),
-                 self._time(times.warm_s, times.why_not),
-                 charts.seconds(times.cold_before_s), charts.seconds(times.warm_before_s))
+                (self._code(times.scenario), self._time(times.cold, times.why_not),
+                 self._time(times.warm, times.why_not), charts.took(times.cold_before), charts.took(times.warm_before))
                 for times in one.times[: self.rows]
             ]  # fmt: skip
             yield f"### Start-up time, {self._text(one.subject)}"
             heads = ("Scenario", "Cold", "Warm", f"Cold, {before}", f"Warm, {before}")
             yield from self._table(heads, rows, len(one.times))
+            if compared := one.compared:
+                yield self._text(compared)
 
-    def _time(self, value: float | None, why_not: str) -> str:
-        return self._text(why_not) if value is None and why_not else charts.seconds(value)
+    def _time(self, value: Took | None, why_not: str) -> str:
+        return self._text(why_not) if value is None and why_not else charts.took(value)
 
     def _accuracy(self) -> Iterator[str]:
         found = scores(self.verdict)

@@ -1,4 +1,4 @@
-"""What smoke and gsm8k records measured, as values to show: start-up times, gating, accuracy. Odd shapes give nothing.
+"""How records are read for what they measured, and the gating that smoke records saw, as values to show.
 
 A record is sealed, not checked field by field: whatever a stage wrote in `measurements`, reading it here never raises.
 """
@@ -17,36 +17,6 @@ from tooling.smoke.scenarios import SCENARIOS
 
 LARGEST = 1e9
 """No start takes longer in seconds, and no evaluation asks more."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Times:
-    """A scenario's start-up in seconds, cold and warm, and of the release before; null is "not measured"."""
-
-    scenario: str
-    cold_s: float | None
-    warm_s: float | None
-    cold_before_s: float | None = None
-    warm_before_s: float | None = None
-    why_not: str = ""
-
-    @property
-    def longest_s(self) -> float:
-        return max(
-            (one for one in (self.cold_s, self.warm_s, self.cold_before_s, self.warm_before_s) if one), default=0
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StartUp:
-    """One smoke record's times. `gpu`, `gpu_before` name the machines; `release_before` null: no earlier record."""
-
-    subject: str
-    path: str
-    gpu: str
-    times: tuple[Times, ...]
-    release_before: str | None = None
-    gpu_before: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,11 +54,6 @@ def earlier(verdict: Verdict, stage: str, subject: str | None) -> EvidenceFile |
         if file.record is not None and file.record.stage == stage and file.record.subject == subject
     ]
     return max(found, key=lambda pair: pair[0])[1] if found else None
-
-
-def start_ups(verdict: Verdict) -> tuple[StartUp, ...]:
-    """The times of every smoke record that counts and can be read."""
-    return tuple(one for file in taken(verdict, "smoke") if (one := _start_up(file, verdict)) is not None)
 
 
 def gating_rows(verdict: Verdict) -> tuple[GatingRow, ...]:
@@ -137,41 +102,7 @@ def number(value: object) -> float | None:
     return found if 0 <= found <= LARGEST else None
 
 
-def _start_up(file: EvidenceFile, verdict: Verdict) -> StartUp | None:
-    seen = read_seen(file)
-    if seen is None:
-        return None
-    older = earlier(verdict, "smoke", file.record.subject if file.record else None)
-    before = read_seen(older)
-    return StartUp(
-        subject=subject_of(file),
-        path=file.path,
-        gpu=_gpus(seen),
-        times=tuple(_times(one, before.scenario(one.name) if before else None) for one in seen.scenarios),
-        release_before=(older.record.flashinfer_version or "an earlier release")
-        if before and older and older.record
-        else None,
-        gpu_before=_gpus(before) if before else "",
-    )
-
-
-def _times(now: ScenarioSeen, before: ScenarioSeen | None) -> Times:
-    return Times(
-        scenario=str(now.name),
-        cold_s=_seconds(now.cold),
-        warm_s=_seconds(now.warm),
-        cold_before_s=_seconds(before.cold) if before else None,
-        warm_before_s=_seconds(before.warm) if before else None,
-        why_not=_why_not(now),
-    )
-
-
-def _seconds(run: RunSeen | None) -> float | None:
-    """A run's time, if all its ranks came to their end: what was killed has no start-up time."""
-    return number(run.seconds) if run is not None and run.ended else None
-
-
-def _why_not(scenario: ScenarioSeen) -> str:
+def why_not(scenario: ScenarioSeen) -> str:
     if scenario.not_run:
         return f"not run: {scenario.not_run}"
     ends = [f"rank {rank.rank} {rank.end}" for run in _runs(scenario) for rank in run.ranks if rank.end != "ended"]
@@ -180,13 +111,6 @@ def _why_not(scenario: ScenarioSeen) -> str:
 
 def _runs(scenario: ScenarioSeen) -> Iterable[RunSeen]:
     return [run for run in (scenario.cold, scenario.warm) if run is not None]
-
-
-def _gpus(seen: Seen) -> str:
-    names = [str(name) for name in seen.machine.gpus]
-    return ", ".join(
-        f"{names.count(name)} x {name}" if names.count(name) > 1 else name for name in dict.fromkeys(names)
-    )
 
 
 def _gating_row(name: str, row: Row | None, seen: Mapping[str, Seen]) -> GatingRow:
@@ -221,5 +145,5 @@ def _gating_seen(scenario: ScenarioSeen, expected: Gating | None) -> GatingSeen:
         persistent=persistent if isinstance(persistent, bool) else None,
         used_cache=used if isinstance(used, bool) else None,
         agrees=agrees,
-        why_not=_why_not(scenario),
+        why_not=why_not(scenario),
     )

@@ -91,6 +91,11 @@ class Channel:
         }
         return tuple((stage, subject) for stage in STAGES if stage in self.stages for subject in subjects[stage])
 
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """Every record that is asked for, as outputs name it: `check`, `smoke sm90`."""
+        return tuple(stage if subject is None else f"{stage} {subject}" for stage, subject in self.required)
+
     def allows(self, what: Allowance) -> bool:
         return what in self.allow
 

@@ -26,6 +26,10 @@ class Fields:
     def has(self, key: str) -> bool:
         return key in self._data
 
+    def is_empty(self, key: str) -> bool:
+        """Whether the key is absent or its list empty; a value that is no list is another problem."""
+        return self._data.get(key, []) == []
+
     def table(self, key: str) -> Fields:
         """The table of that key; an empty one where it is absent."""
         return Fields(self.path(key), self._data.pop(key, {}), self.problem)
@@ -65,9 +69,9 @@ class Fields:
         return default
 
     def names(
-        self, key: str, default: tuple[str, ...] = (), *, known: Collection[str] = (), pattern: str = ""
+        self, key: str, default: tuple[str, ...] = (), *, known: Collection[str] = (), pattern: str = "", form: str = ""
     ) -> tuple[str, ...]:
-        """A list of different texts, each among `known` and of that pattern where one is given."""
+        """A list of different texts, each among `known` and of that pattern (in words: `form`) where one is given."""
         value = self._data.pop(key, None)
         if value is None:
             return default
@@ -78,7 +82,7 @@ class Fields:
             if known and item not in known:
                 self.problem(f"{self.path(key)}: found {item!r}, expected one of {', '.join(known)}")
             elif pattern and not re.fullmatch(pattern, item):
-                self.problem(f"{self.path(key)}: found {item!r}, expected the form {pattern}")
+                self.problem(f"{self.path(key)}: found {item!r}, expected {form}")
         for item in sorted({item for item in value if value.count(item) > 1}):
             self.problem(f"{self.path(key)}: {item!r} stands there twice")
         return tuple(dict.fromkeys(value))

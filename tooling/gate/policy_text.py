@@ -22,6 +22,9 @@ from tooling.smoke.scenarios import SCENARIOS
 NAME = "[A-Za-z0-9_][A-Za-z0-9._-]*"
 """A channel's name is typed in shells and stands in CI's own files."""
 
+_CONFIG = r"(?:(?!\.\./)[^/\0]+/)*[A-Za-z0-9_][A-Za-z0-9._-]*\.ya?ml"
+"""Inside the tree: a record is of the commit that holds its configuration."""
+
 _OTHER_ROOMS = ("pins", "scan", "bake", "blocked", "releases", "flashinfer", "image", "smoke")
 """Tables of a release.toml that are not the gate's; they are parsed where they are used."""
 
@@ -58,8 +61,8 @@ def _policy(top: Fields) -> Policy:
 def _channel(name: str, fields: Fields) -> Channel:
     if not re.fullmatch(NAME, name):
         fields.problem(f"channels: found the name {name!r}, expected the form {NAME}")
-    stages = fields.names("stages", known=STAGES)
-    if not stages:
+    is_empty, stages = fields.is_empty("stages"), fields.names("stages", known=STAGES)
+    if is_empty:
         fields.problem(f"{fields.path('stages')}: found none, expected at least one of {', '.join(STAGES)}")
     ages = fields.table("max_age_hours")
     channel = Channel(
@@ -81,9 +84,8 @@ def _channel(name: str, fields: Fields) -> Channel:
 
 
 def _check_informs(channel: Channel, fields: Fields) -> None:
-    asked = {stage if subject is None else f"{stage} {subject}" for stage, subject in channel.required}
     for title in channel.informs:
-        if title in asked:
+        if title in channel.titles:
             fields.problem(f"{fields.path('informs')}: {title!r} is asked for, so it cannot only inform")
 
 
@@ -115,7 +117,7 @@ def _smoke(fields: Fields, *, asked: bool) -> SmokeRules:
     table = _stage_table(fields, "smoke", asked=asked)
     if table is None:
         return SmokeRules()
-    architectures = _needed(table, "architectures", pattern=r"sm[0-9]{2,3}[a-z]?")
+    architectures = _needed(table, "architectures", pattern=r"sm[0-9]{2,3}[a-z]?", form="one such as sm90")
     multi_rank, deepep = table.flag("multi_rank", default=True), table.flag("deepep", default=True)
     named = table.names("scenarios", tuple(SCENARIOS), known=tuple(SCENARIOS))
     left_out = {
@@ -139,7 +141,7 @@ def _gsm8k(fields: Fields, *, asked: bool) -> Gsm8kRules:
     table = _stage_table(fields, "gsm8k", asked=asked)
     if table is None:
         return Gsm8kRules()
-    configs = _needed(table, "configs", pattern=r"(?:[^/\0]+/)*[A-Za-z0-9_][A-Za-z0-9._-]*\.ya?ml")
+    configs = _needed(table, "configs", pattern=_CONFIG, form="a file of the tree, such as configs/gsm8k/NAME.yaml")
     questions = table.number("min_questions", 0)
     if isinstance(questions, float) and not questions.is_integer():
         table.problem(f"{table.path('min_questions')}: found {questions}, expected a whole number")
@@ -162,9 +164,9 @@ def _stage_table(fields: Fields, stage: str, *, asked: bool) -> Fields | None:
     return None
 
 
-def _needed(table: Fields, key: str, *, pattern: str = "") -> tuple[str, ...]:
-    is_there = table.has(key)
-    names = table.names(key, pattern=pattern)
-    if not names:
+def _needed(table: Fields, key: str, *, pattern: str = "", form: str = "") -> tuple[str, ...]:
+    is_there, is_empty = table.has(key), table.is_empty(key)
+    names = table.names(key, pattern=pattern, form=form)
+    if is_empty:
         table.problem(f"{table.path(key)}: found {'none' if is_there else 'nothing'}, expected at least one")
     return names

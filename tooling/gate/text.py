@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from tooling.findings import Severity
-from tooling.gate import escaping, told
+from tooling.gate import told
+from tooling.gate.escaping import console_line
 from tooling.gate.values import Outcome, Reason, Verdict
 
 MAX_ROWS = 40
@@ -41,10 +42,10 @@ def render_text(verdict: Verdict, paint: Paint) -> str:
 def _head(verdict: Verdict, paint: Paint) -> Iterator[str]:
     outcome = paint(str(verdict.outcome), STYLES[verdict.outcome], "bold")
     yield f"{outcome}: {told.HEADLINES[verdict.outcome]}"
-    version = _line(verdict.flashinfer_version or "not told", MAX_TEXT)
-    about = [f"channel {_line(verdict.channel, MAX_TEXT)}", f"FlashInfer {version}"]
+    version = console_line(verdict.flashinfer_version or "not told", MAX_TEXT)
+    about = [f"channel {console_line(verdict.channel, MAX_TEXT)}", f"FlashInfer {version}"]
     if verdict.commit:
-        about.append(f"commit {_line(told.short(verdict.commit), MAX_TEXT)}")
+        about.append(f"commit {console_line(told.short(verdict.commit), MAX_TEXT)}")
     yield paint(", ".join([*about, f"as of {told.render_time(verdict.as_of)}"]), "dim")
 
 
@@ -52,24 +53,24 @@ def _cause(
     group: tuple[Reason, ...], path: str | None, paint: Paint, *, label: str = "", indent: str = ""
 ) -> Iterator[str]:
     reason = group[0]
-    word = paint(_line(reason.word, MAX_TEXT), STYLES[reason.outcome], "bold")
-    yield f"{indent}{label}{word} {_line(told.sentence(reason), MAX_TEXT)}"
+    word = paint(console_line(reason.word, MAX_TEXT), STYLES[reason.outcome], "bold")
+    yield f"{indent}{label}{word} {console_line(told.sentence(reason), MAX_TEXT)}"
     for other in group[1:MAX_ROWS]:
-        yield f"{indent}    {paint('and:', 'blue')} {_line(other.detail, MAX_TEXT)}"
+        yield f"{indent}    {paint('and:', 'blue')} {console_line(other.detail, MAX_TEXT)}"
     for line in _more(len(group)):
         yield f"{indent}  {line}"
     if path:
-        yield f"{indent}    {paint('file:', 'blue')} {_line(path, MAX_TEXT)}"
+        yield f"{indent}    {paint('file:', 'blue')} {console_line(path, MAX_TEXT)}"
     if reason.command:
-        yield f"{indent}    {paint('run:', 'blue')} {_line(reason.command, MAX_TEXT)}"
+        yield f"{indent}    {paint('run:', 'blue')} {console_line(reason.command, MAX_TEXT)}"
     if reason.machine:
-        yield f"{indent}    {paint('on:', 'blue')} {_line(reason.machine, MAX_TEXT)}"
+        yield f"{indent}    {paint('on:', 'blue')} {console_line(reason.machine, MAX_TEXT)}"
 
 
 def _requirements(verdict: Verdict, paint: Paint) -> Iterator[str]:
     yield f"{told.outcomes(verdict.requirements)}"
     rows = [
-        (item.outcome, _line(item.title, 60), _line(told.record_words(item), 120),
+        (item.outcome, console_line(item.title, 60), console_line(told.record_words(item), 120),
          told.render_age(item.file, verdict.as_of))
         for item in verdict.requirements[:MAX_ROWS]
     ]  # fmt: skip
@@ -94,12 +95,12 @@ def _findings(verdict: Verdict, paint: Paint) -> Iterator[str]:
     if findings:
         yield f"{told.count(len(findings), 'finding')} in the records"
     for file, finding in findings[:MAX_ROWS]:
-        place = f"{_line(finding.where, MAX_TEXT)}: " if finding.where else ""
+        place = f"{console_line(finding.where, MAX_TEXT)}: " if finding.where else ""
         severity = paint(f"{finding.severity}:", _SEVERITY_STYLES[finding.severity], "bold")
-        source = paint(f"[{_line(finding.check, 80)}, {_line(file.path, 120)}]", "dim")
-        yield f"  - {place}{severity} {_line(finding.detail, MAX_TEXT)} {source}"
+        source = paint(f"[{console_line(finding.check, 80)}, {console_line(file.path, 120)}]", "dim")
+        yield f"  - {place}{severity} {console_line(finding.detail, MAX_TEXT)} {source}"
         if finding.hint:
-            yield f"      {paint('hint:', 'blue')} {_line(finding.hint, MAX_TEXT)}"
+            yield f"      {paint('hint:', 'blue')} {console_line(finding.hint, MAX_TEXT)}"
     yield from _more(len(findings))
 
 
@@ -108,19 +109,11 @@ def _errands(verdict: Verdict, paint: Paint) -> Iterator[str]:
     if errands:
         yield "still to run"
     for errand in errands[:MAX_ROWS]:
-        where = f"  {paint(f'# {_line(errand.machine, 120)}', 'dim')}" if errand.machine else ""
-        yield f"  $ {_line(errand.command, MAX_TEXT)}{where}"
+        where = f"  {paint(f'# {console_line(errand.machine, 120)}', 'dim')}" if errand.machine else ""
+        yield f"  $ {console_line(errand.command, MAX_TEXT)}{where}"
     yield from _more(len(errands))
 
 
 def _more(number: int) -> Iterator[str]:
     if number > MAX_ROWS:
         yield f"  … and {number - MAX_ROWS:,} more: --json and --html list all"
-
-
-def _line(text: str, limit: int) -> str:
-    """One line of text from a record. A CI server that reads our output finds no command of its own in it.
-
-    No line of ours begins with such a text, since `::` is a command there; `##[` is one anywhere in a line.
-    """
-    return escaping.one_line(text, limit).replace("##[", "## [")

@@ -111,7 +111,7 @@ def record_words(requirement: Requirement) -> str:
 
 
 def facts(verdict: Verdict) -> tuple[tuple[str, str], ...]:
-    """What the verdict is about, as pairs of words and value; images last."""
+    """What the verdict is about, as pairs of words and value; images last, with what their registry calls them."""
     pairs = [
         ("channel", verdict.channel),
         ("FlashInfer", verdict.flashinfer_version or "not told"),
@@ -120,7 +120,11 @@ def facts(verdict: Verdict) -> tuple[tuple[str, str], ...]:
         ("pins", verdict.pins_sha256 or "not told"),
         ("policy", verdict.policy_sha256),
     ]
-    return (*pairs, *((f"image {target}", digest) for target, digest in sorted(verdict.images.items())))
+    for target, image_id in sorted(verdict.images.items()):
+        pairs.append((f"image {target}", image_id))
+        if (manifest := verdict.manifest_digest(target)) is not None:
+            pairs.append((f"manifest {target}", manifest))
+    return tuple(pairs)
 
 
 def outcomes(requirements: Iterable[Requirement]) -> str:

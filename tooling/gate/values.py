@@ -116,3 +116,11 @@ class Verdict:
         return tuple(
             (file, finding) for file in taken.values() if file.record is not None for finding in file.record.findings
         )
+
+    def manifest_digest(self, target: str) -> str | None:
+        """What a registry calls the target's image, from the image stage's record of it; None before it was pushed."""
+        taken = [item.file for item in self.requirements if item.file is not None]
+        records = [file.record for file in sorted((*taken, *self.files), key=lambda file: file.path) if file.record]
+        wanted = ("image", target, self.images[target])
+        named = (one.manifest_digest for one in records if (one.stage, one.subject, one.image_id) == wanted)
+        return next(filter(None, named), None)

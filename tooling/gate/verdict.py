@@ -31,39 +31,26 @@ def judge(
     earlier: Sequence[EvidenceFile] = (),
 ) -> Verdict:
     """The verdict; the order of `files` does not count. `earlier` are shown beside it and never judged."""
-    files = tuple(sorted(files, key=lambda file: (file.path, file.sha256)))
-    earlier = tuple(sorted(earlier, key=lambda file: (file.path, file.sha256)))
-    records = [file.record for file in files if file.record is not None]
-    candidate = find_candidate(records, channel, given or Given())
-    bench = _Bench(channel=channel, candidate=candidate, as_of=as_of, row=find_row(table, candidate.flashinfer_version))
-    judged = [bench.judge(file, file.record) for file in files if file.record is not None]
-    requirements = bench.weigh_all(judged)
-    reasons = [
-        *bench.unread(files, requirements),
-        *(reason for item in requirements for reason in item.reasons),
-        *bench.unasked(judged, requirements),
-    ]
+    files, earlier = _in_order(files), _in_order(earlier)
+    candidate = find_candidate(_records(files), channel, given or Given())
+    release, pins = candidate.flashinfer_version, candidate.pins_sha256
+    bench = _Bench(channel=channel, candidate=candidate, as_of=as_of, row=find_row(table, release), earlier=earlier)
+    requirements, reasons = bench.weigh(files)
     return Verdict(
         outcome=worst([reason.outcome for reason in reasons]),
         channel=channel.name,
         as_of=as_of,
         policy_sha256=channel.sha256,
-        flashinfer_version=candidate.flashinfer_version,
-        pins_sha256=candidate.pins_sha256,
+        flashinfer_version=release,
+        pins_sha256=pins,
         commit=candidate.commit,
         images=candidate.images,
         requirements=requirements,
-        reasons=tuple(sorted(reasons, key=_order)),
+        reasons=reasons,
         files=files,
         earlier=earlier,
         row=bench.row,
-        bump=find_change(
-            records,
-            [file.record for file in earlier if file.record is not None],
-            after=candidate.flashinfer_version,
-            pins=candidate.pins_sha256,
-            table=table,
-        ),
+        bump=find_change(_records(files), _records(earlier), after=release, pins=pins, table=table),
     )
 
 
@@ -75,12 +62,24 @@ class _Bench:
     candidate: Candidate
     as_of: datetime
     row: Row | None
+    earlier: Sequence[EvidenceFile]
 
-    def judge(self, file: EvidenceFile, record: Record) -> Judged:
+    def weigh(self, files: Sequence[EvidenceFile]) -> tuple[tuple[Requirement, ...], tuple[Reason, ...]]:
+        """Every requirement, and every reason in order of weight."""
+        judged = [self._judge(file, file.record) for file in files if file.record is not None]
+        requirements = self._weigh_all(judged)
+        reasons = [
+            *self._unread(files, requirements),
+            *(reason for item in requirements for reason in item.reasons),
+            *self._unasked(judged, requirements),
+        ]
+        return requirements, tuple(sorted(reasons, key=_order))
+
+    def _judge(self, file: EvidenceFile, record: Record) -> Judged:
         remarks = judge_record(record, self.channel, self.candidate, as_of=self.as_of, row=self.row)
         return Judged(file=file, record=record, remarks=remarks, ours=record.pins_sha256 == self.candidate.pins_sha256)
 
-    def weigh_all(self, judged: Sequence[Judged]) -> tuple[Requirement, ...]:
+    def _weigh_all(self, judged: Sequence[Judged]) -> tuple[Requirement, ...]:
         """Every requirement in the order of the stages; what follows from the image is said to."""
         found: list[Requirement] = []
         for stage, subject in self.channel.required:
@@ -89,14 +88,14 @@ class _Bench:
             found.append(weigh(stage, subject, of_it, missing=missing, reason=self._reason(stage, subject, found)))
         return tuple(found)
 
-    def unread(self, files: Sequence[EvidenceFile], found: Sequence[Requirement]) -> Iterator[Reason]:
+    def _unread(self, files: Sequence[EvidenceFile], found: Sequence[Requirement]) -> Iterator[Reason]:
         """Files that are no record: nobody knows what they would have said, so they never let a release pass."""
         for file in files:
             if file.record is None:
                 stage, subject = _named(file.path)
                 yield self._reason(stage, subject, found)(Remark(word=file.reason, detail=file.problem), file)
 
-    def unasked(self, judged: Sequence[Judged], found: Sequence[Requirement]) -> Iterator[Reason]:
+    def _unasked(self, judged: Sequence[Judged], found: Sequence[Requirement]) -> Iterator[Reason]:
         """Records that nothing asks for. A failing one still stands against the release, unless it only informs."""
         for item in judged:
             record, asked = item.record, self.channel.required
@@ -131,10 +130,16 @@ class _Bench:
         is_to_be_built = tested is not None and tested.outcome is not Outcome.PASS
         return (None if is_to_be_built else candidate.tested) or candidate.tag or "TAG"
 
+    def _baseline(self, subject: str | None) -> str | None:
+        """The newest passing record of that evaluation of the release before."""
+        told = [(file.record, file.path) for file in self.earlier if file.record and file.record.status == "pass"]
+        found = [(one.ended, path) for one, path in told if (one.stage, one.subject) == ("gsm8k", subject)]
+        return max(found)[1] if found else None
+
     def _reason(self, stage: str | None, subject: str | None, found: Sequence[Requirement]) -> MakeReason:
         command, machine = command_for(
             stage or "", subject, self.channel,
-            version=self.candidate.flashinfer_version, image=self._image(found),
+            version=self.candidate.flashinfer_version, image=self._image(found), baseline=self._baseline(subject),
         )  # fmt: skip
 
         def make(remark: Remark, file: EvidenceFile | None) -> Reason:
@@ -151,6 +156,14 @@ class _Bench:
             )
 
         return make
+
+
+def _in_order(files: Sequence[EvidenceFile]) -> tuple[EvidenceFile, ...]:
+    return tuple(sorted(files, key=lambda file: (file.path, file.sha256)))
+
+
+def _records(files: Sequence[EvidenceFile]) -> list[Record]:
+    return [file.record for file in files if file.record is not None]
 
 
 def _named(path: str) -> tuple[str | None, str | None]:

@@ -120,27 +120,9 @@ def render_measurements(
 ) -> dict[str, object]:
     """The record's `measurements`, which `data/schemas/gsm8k-measurements.schema.json` describes."""
     return {
-        "config": {
-            "name": config.name,
-            "sha256": config.sha256,
-            "accuracy_threshold": config.accuracy_threshold,
-            "tolerance": config.tolerance,
-            "startup_max_wait_seconds": config.startup_max_wait_s,
-            "request_timeout_seconds": config.request_timeout_s,
-            "concurrency": config.concurrency,
-            "max_failed_rate": config.max_failed_rate,
-            "max_unparsable_rate": config.max_unparsable_rate,
-        },
+        "config": _config(config),
         "conditions": conditions(config, data),
-        "data": {
-            "source": data.source,
-            "test_sha256": data.test_sha256,
-            "train_sha256": data.train_sha256,
-            "available": data.available,
-            "asked": len(data.questions),
-            "slice": config.slice,
-            "slice_seed": config.slice_seed if config.slice == "seeded" else None,
-        },
+        "data": _data(config, data),
         "server": {**asdict(server), "env": dict(server.env)},
         "runs": [_run(run, config) for run in runs],
         "verdicts": {key: str(value) for key, value in runs[0].verdicts(config.answer).items()} if runs else {},
@@ -159,6 +141,32 @@ def render_questions(runs: Sequence[Run]) -> str:
             # These end a line for some readers of JSONL, though not by JSON's own rules.
             lines.append(line.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029").replace("\x85", "\\u0085"))
     return "".join(f"{line}\n" for line in lines)
+
+
+def _config(config: Config) -> dict[str, object]:
+    return {
+        "name": config.name,
+        "sha256": config.sha256,
+        "accuracy_threshold": config.accuracy_threshold,
+        "tolerance": config.tolerance,
+        "startup_max_wait_seconds": config.startup_max_wait_s,
+        "request_timeout_seconds": config.request_timeout_s,
+        "concurrency": config.concurrency,
+        "max_failed_rate": config.max_failed_rate,
+        "max_unparsable_rate": config.max_unparsable_rate,
+    }
+
+
+def _data(config: Config, data: DataSet) -> dict[str, object]:
+    return {
+        "source": data.source,
+        "test_sha256": data.test_sha256,
+        "train_sha256": data.train_sha256,
+        "available": data.available,
+        "asked": len(data.questions),
+        "slice": config.slice,
+        "slice_seed": config.slice_seed if config.slice == "seeded" else None,
+    }
 
 
 def _run(run: Run, config: Config) -> dict[str, object]:

@@ -1,9 +1,10 @@
-"""Positions of the string values in a JSON text that parses; the standard library gives values without them."""
+"""Positions of the string values in a JSON text; the standard library gives values without them."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from tooling.pins.patterns import late
@@ -31,7 +32,14 @@ class _Level:
 
 
 def find_strings(text: str) -> Iterator[JsonString]:
-    """Every string value of a text that `json.loads` accepts, in order. Linear in the text."""
+    """Every string value of a JSON text, in order; none of a text that is no JSON, or is nested too deep to be read."""
+    with suppress(ValueError, RecursionError):
+        json.loads(text.removeprefix("\ufeff"))
+        yield from _walk(text)
+
+
+def _walk(text: str) -> Iterator[JsonString]:
+    """The strings of a text that `json.loads` accepts. Linear in the text."""
     levels: list[_Level] = []
     for token in _TOKEN.finditer(text):
         first = token.group()[0]

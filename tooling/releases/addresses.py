@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
 from tooling.errors import InputError
@@ -91,6 +92,11 @@ def find_auth(addresses: Iterable[IndexAddress], url: str) -> tuple[str, str] | 
     above = [address for address in here if path.startswith(urlsplit(address.url).path)]
     best = max(above, key=lambda address: len(address.url), default=here[0] if here else None)
     return best.auth if best is not None else None
+
+
+def file_path(url: str) -> Path | None:
+    """The path that a `file:` address names, None of any other address."""
+    return Path(unquote(urlsplit(url).path)) if url.lower().startswith("file:") else None
 
 
 def redact_url(url: str) -> str:

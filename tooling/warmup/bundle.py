@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tooling.warmup.cache_text import ANY, METADATA, is_writable
-from tooling.warmup.contents import check_contents
+from tooling.warmup.contents import check_contents, check_provenance
 from tooling.warmup.errors import BundleError
 
 FORMAT = 1
@@ -135,6 +135,7 @@ def _read(body: Mapping[str, object], path: str) -> Bundle:
         raise BundleError(f"{path}: {'/'.join(parts)!r} is no path below a cache root", reason="BAD_PATH")
     check_contents(path, parts[0], {str(name): str(value) for name, value in metadata.items()}, texts)
     pins = body["pins_sha256"]
+    check_provenance(path, {**metadata, **{name: body[name] for name in ("created", "tool_version", "pins_sha256")}})
     return Bundle(
         version=parts[0],
         arch=parts[1],

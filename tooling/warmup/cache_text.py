@@ -90,7 +90,7 @@ def judge(data: bytes | None, current: Mapping[str, str]) -> tuple[CacheState, C
     if not data.strip():
         return _miss("EMPTY", "the file is empty"), None
     try:
-        body = json.loads(data)
+        body = json.loads(data.decode())  # FlashInfer reads UTF-8 only, and no byte-order mark
     except (ValueError, RecursionError) as cause:
         return _miss("TRUNCATED", f"not JSON: {cause}"), None
     if not isinstance(body, dict):

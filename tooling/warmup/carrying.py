@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from tooling.warmup.errors import BundleError
 from tooling.warmup.locks import describe, locked
 from tooling.warmup.rank_files import LOCK_NAME
 
+HASH = re.compile(r"[0-9a-f]{20}")
 RANK_FILE = re.compile(r"rank-\d+-of-\d+\.json")
 OURS = re.compile(rf"autotune_configs\.json|{RANK_FILE.pattern}|managed-notes\.json|managed/.+")
 """The files below `version/arch/hash` that a warm-up writes; of FlashInfer's own store, all of them."""
@@ -45,13 +47,17 @@ def export_cache(source: Path, target: Path, *, pins_sha256: str | None = None) 
         BundleError: nothing there to carry. EdgeError: the disk did not let us.
     """
     folder = _identity_folder(source)
+    real = Path(os.path.realpath(target))
+    if Path(os.path.realpath(folder)) in real.parents:
+        raise BundleError(
+            f"{target}: lies in the cache that is to be carried", hint="name a file elsewhere", reason="BAD_PATH"
+        )
     files = {path: _read_text(folder / path) for path in _names(folder)}
     created = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     parts = (folder.parts[-3], folder.parts[-2], folder.parts[-1])
     bundle = make_bundle(parts, files, pins_sha256=pins_sha256, created=created, tool_version=__version__)
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(target, render_bundle(bundle).encode())
+        _put(real, render_bundle(bundle).encode())
     except OSError as cause:
         raise EdgeError(f"{target}: cannot be written: {describe(cause)}", reason="UNWRITABLE") from cause
     return bundle
@@ -103,9 +109,11 @@ def import_cache(path: Path, root: Path | None = None, *, unchecked: bool = Fals
 
 def place_bundle(bundle: Bundle, root: Path | None = None) -> tuple[Placed, ...]:
     """As `import_cache`, of a bundle that was read and judged before."""
-    root = root or runtime.load_settings().cache_root
+    settings = runtime.load_settings()
+    root = root or settings.cache_root
     if root is None:
-        raise EdgeError("there is no cache root on this machine", hint="say --to DIR", reason="UNWRITABLE")
+        problems = "; ".join(settings.problems)
+        raise EdgeError(f"there is no cache root here: {problems}", hint="say --to DIR", reason="UNWRITABLE")
     folder = root / bundle.folder
     ranks = {name: text for name, text in bundle.files.items() if RANK_FILE.fullmatch(name)}
     placed = [_place(folder / name, text, bundle.metadata) for name, text in bundle.files.items() if name not in ranks]
@@ -145,9 +153,9 @@ def _place(path: Path, text: str, metadata: Mapping[str, str], *, merged: bool =
         if written.reason == "UNWRITABLE":
             raise EdgeError(f"{path}: cannot be written: {written.detail}", reason="UNWRITABLE")
         return Placed(path=path, kept=written.detail, reason=written.reason)
-    if path.exists():
-        return Placed(path=path, kept="it is there already")
     try:
+        if path.exists():
+            return Placed(path=path, kept="it is there already")
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, text.encode())
     except OSError as cause:
@@ -158,9 +166,12 @@ def _place(path: Path, text: str, metadata: Mapping[str, str], *, merged: bool =
 def _identity_folder(source: Path) -> Path:
     """The folder `version/arch/hash` that holds the source; the source itself, or one above it."""
     source = source.absolute()
-    for folder in (source, *source.parents):
-        if folder.is_dir() and len(folder.name) == 20 and set(folder.name) <= set("0123456789abcdef"):
-            return folder
+    try:
+        for folder in (source, *source.parents):
+            if HASH.fullmatch(folder.name) and folder.is_dir():
+                return folder
+    except OSError as cause:
+        raise _unreadable(source, describe(cause)) from cause
     raise BundleError(
         f"{source}: neither a cache's folder (version/arch/hash) nor a file in one",
         hint="the warm-up's record names the file; or look below the cache root",
@@ -169,14 +180,38 @@ def _identity_folder(source: Path) -> Path:
 
 
 def _names(folder: Path) -> list[str]:
-    """What a warm-up has written there: no other file, and none that a link brings in from elsewhere."""
-    found = (path.relative_to(folder).as_posix() for path in folder.rglob("*.json") if not path.is_symlink())
-    return sorted(name for name in found if OURS.fullmatch(name) and "/." not in name)
+    """What a warm-up has written there: no other file, and none that a link brings in from elsewhere.
+
+    A folder that cannot be listed raises: half of a cache would pass for the whole.
+    """
+
+    def refuse(cause: OSError) -> None:
+        raise _unreadable(folder, describe(cause)) from cause
+
+    found = [
+        (Path(parent) / name).relative_to(folder).as_posix()
+        for parent, _, names in os.walk(folder, onerror=refuse)
+        for name in names
+        if not os.path.islink(os.path.join(parent, name))
+    ]
+    return sorted(name for name in found if OURS.fullmatch(name) and name.endswith(".json") and "/." not in name)
 
 
 def _read_text(path: Path) -> str:
     try:
         return read_regular(path).decode()
     except (OSError, UnicodeDecodeError) as cause:
-        detail = describe(cause) if isinstance(cause, OSError) else "not UTF-8"
-        raise BundleError(f"{path}: cannot be read: {detail}", reason="UNREADABLE") from cause
+        raise _unreadable(path, describe(cause) if isinstance(cause, OSError) else "not UTF-8") from cause
+
+
+def _put(path: Path, data: bytes) -> None:
+    """Replaces the file; a pipe or a device, such as /dev/stdout, is written to instead of being replaced."""
+    if path.exists() and not path.is_file():
+        path.write_bytes(data)
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(path, data)
+
+
+def _unreadable(path: Path, detail: str) -> BundleError:
+    return BundleError(f"{path}: cannot be read: {detail}", reason="UNREADABLE")

@@ -31,6 +31,17 @@ def check_contents(where: str, version: str, metadata: Mapping[str, str], files:
         _check_file(f"{where}: {name}", name, _parse(f"{where}: {name}", text), metadata)
 
 
+def check_provenance(where: str, fields: Mapping[str, object]) -> None:
+    """Nothing, or the first field that would do something else to a person's terminal than show its letters.
+
+    Raises:
+        BundleError: a control character.
+    """
+    for name, value in sorted(fields.items()):
+        if not f"{name}{value}".isprintable():
+            raise _bad(where, f"{name!r} holds a control character: {value!r}")
+
+
 def _parse(where: str, text: str) -> dict[str, object]:
     try:
         body = json.loads(text)

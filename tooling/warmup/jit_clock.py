@@ -14,12 +14,13 @@ each counts what happens while it runs. `watched` is False where the installed F
 from __future__ import annotations
 
 import contextlib
-import functools
 import threading
 import time
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any
+
+from tooling.warmup.wrapping import wrapped
 
 MODULES = ("flashinfer.jit.core", "flashinfer.jit")
 """Where the specs are, and where the function is exported a second time."""
@@ -67,15 +68,11 @@ def jit_clock() -> Iterator[JitClock]:
     clock.watched = bool(places)
     with contextlib.ExitStack() as stack:
         for owner, name in places:
-            stack.enter_context(_timed(owner, name, clock))
+            stack.enter_context(wrapped(owner, name, lambda original: _timed(original, clock)))
         yield clock
 
 
-@contextlib.contextmanager
-def _timed(owner: Any, name: str, clock: JitClock) -> Iterator[None]:
-    original = vars(owner)[name]
-
-    @functools.wraps(original)
+def _timed(original: Callable[..., Any], clock: JitClock) -> Callable[..., Any]:
     def timed(*args: Any, **kwargs: Any) -> Any:
         clock.begin()
         try:
@@ -83,11 +80,7 @@ def _timed(owner: Any, name: str, clock: JitClock) -> Iterator[None]:
         finally:
             clock.end()
 
-    setattr(owner, name, timed)
-    try:
-        yield
-    finally:
-        setattr(owner, name, original)
+    return timed
 
 
 def _places() -> list[tuple[Any, str]]:

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import stat
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -47,23 +48,34 @@ def locked(path: Path, *, token: str = "") -> Iterator[Lock]:
 def token_beside(path: Path) -> str:
     """What the last one who held the lock left in it, "" where nothing can be read."""
     try:
-        with _beside(path).open("rb") as stream:
-            return stream.read(TOKEN_BYTES).decode(errors="replace")
+        handle = _open_regular(_beside(path), os.O_RDONLY)
     except OSError:
         return ""
+    with os.fdopen(handle, "rb") as stream:
+        return stream.read(TOKEN_BYTES).decode(errors="replace")
 
 
 def describe(error: OSError) -> str:
-    """`[Errno 30] Read-only file system: 'path'`."""
-    return f"[Errno {error.errno}] {error.strerror}: {error.filename!r}" if error.errno else str(error)
+    """`[Errno 30] Read-only file system: 'path'`; of a rename the path that it goes to."""
+    path = error.filename2 or error.filename
+    return f"[Errno {error.errno}] {error.strerror}: {path!r}" if error.errno else str(error)
 
 
 def _open(path: Path) -> tuple[int | None, str]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        return os.open(_beside(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666), ""
+        return _open_regular(_beside(path), os.O_RDWR | os.O_CREAT), ""
     except OSError as cause:
         return None, f"no lock: {describe(cause)}"
+
+
+def _open_regular(path: Path, flags: int) -> int:
+    """A handle on a regular file: a link would lead the token into another file, and a pipe would be waited for."""
+    handle = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+    if stat.S_ISREG(os.fstat(handle).st_mode):
+        return handle
+    os.close(handle)
+    raise OSError(errno.EINVAL, "not a regular file", str(path))
 
 
 def _acquire(handle: int) -> Lock:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tooling.warmup.counts import Counts
+from tooling.warmup.wrapping import wrapped
 
 Progress = Callable[[str], None]
 """Told the operation at hand, often; the listener thins it out."""
@@ -36,32 +37,14 @@ def observed(tuner: Any, progress: Progress) -> Iterator[Tally]:
     tally = Tally()
     tuned = dict(getattr(tuner.stats, "tuned_op_successful_configs", {}))
     with (
-        _wrapped(tuner, "search_cache", lambda call: _counting_lookup(call, tally)),
-        _wrapped(tuner, "choose_one", lambda call: _counting_call(call, tally, progress)),
-        _wrapped(tuner, "_profile_single_kernel", lambda call: _telling(call, progress)),
+        wrapped(tuner, "search_cache", lambda call: _counting_lookup(call, tally)),
+        wrapped(tuner, "choose_one", lambda call: _counting_call(call, tally, progress)),
+        wrapped(tuner, "_profile_single_kernel", lambda call: _telling(call, progress)),
     ):
         yield tally
     for operation, after in getattr(tuner.stats, "tuned_op_successful_configs", {}).items():
         if new := after - tuned.get(operation, 0):
             tally.add(operation, Counts(tuned=new))
-
-
-@contextlib.contextmanager
-def _wrapped(tuner: Any, name: str, wrap: Callable[[Any], Any]) -> Iterator[None]:
-    """The instance's method wrapped by an attribute of the same name, which goes away afterwards."""
-    original = getattr(tuner, name, None)
-    if original is None:
-        yield
-        return
-    before = vars(tuner).get(name)
-    setattr(tuner, name, wrap(original))
-    try:
-        yield
-    finally:
-        if before is None:
-            delattr(tuner, name)
-        else:
-            setattr(tuner, name, before)
 
 
 def _counting_lookup(call: Any, tally: Tally) -> Any:

@@ -46,6 +46,8 @@ def write_set(work: Work, content: CacheFile, owners: tuple[int, ...]) -> Writte
         refused = _refusal(work.ranks.meet("set locked", _look(work, lock)))
         written = refused or work.write(content, merged=False)
         work.ranks.meet("set written", None)
+    if lock.trouble and not refused:
+        work.warnings.append(f"rank {work.ranks.rank}: {lock.trouble}; the files of all ranks are written without it")
     if refused is BUSY:
         work.warnings.append(f"rank {work.ranks.rank}: the cache was not written (BUSY): {BUSY.detail}")
     return written

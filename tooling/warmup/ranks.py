@@ -1,7 +1,8 @@
 """The ranks of an engine meet over torch.distributed; a wait names the rank that does not come, and its last step.
 
-Meetings are collectives on a gloo group with the warm-up's timeout; before each, a rank waits on the group's own
-key-value store until all have arrived, so that a rank that never comes is named instead of timing out anonymously.
+Meetings are collectives on a gloo group with the warm-up's timeout; before each, and before the group is made, a rank
+waits on torch.distributed's key-value store until all have arrived, so that a rank that never comes is named instead of
+timing out anonymously.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import contextlib
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Protocol, TypeVar
 
@@ -21,6 +22,7 @@ from tooling.warmup.settings import Deadlines
 T = TypeVar("T")
 FIRST_POLL_S, LAST_POLL_S = 0.001, 0.05
 CLOSE_PATIENCE_S = 5.0
+FIRST_STEP = "start"
 TELL_EVERY_S = 1.0
 """Progress is passed on this often; a tuned bucket may take microseconds or minutes."""
 
@@ -100,7 +102,6 @@ class Group:
 
     def __init__(self, deadlines: Deadlines, listener: Listener = unheard) -> None:
         import torch.distributed as dist  # noqa: PLC0415  # only where ranks meet
-        from torch.distributed.distributed_c10d import _get_default_store  # noqa: PLC0415
 
         self._dist = dist
         self._clock = time.monotonic
@@ -113,9 +114,9 @@ class Group:
         self._step = "start"
         self.rank, self.size = dist.get_rank(), dist.get_world_size()
         self.waits: dict[str, float] = {}
-        self.group: Any = dist.new_group(backend="gloo", timeout=timedelta(seconds=deadlines.total_s))
-        self._store = dist.PrefixStore(f"flashinfer-warmup/{self.group.group_name}", _get_default_store())
-        self.at("start")
+        self.group: Any = None
+        self._store = _meeting_place(dist, self.rank)
+        self._open()
 
     def at(self, step: str) -> None:
         self._step = step
@@ -155,6 +156,20 @@ class Group:
                 time.sleep(FIRST_POLL_S)
         self._give_back()
 
+    def _open(self) -> None:
+        """Makes the group once all ranks have come: torch's own wait, for one that does not, names nobody."""
+
+        def make() -> None:
+            timeout = timedelta(seconds=self._deadlines.total_s)
+            self.group = self._dist.new_group(backend="gloo", timeout=timeout)
+
+        try:
+            self._arrive(FIRST_STEP)
+            self._collective(FIRST_STEP, make)
+        except BaseException as cause:
+            self.fail(f"{type(cause).__name__}: {cause}")
+            raise
+
     def _give_back(self) -> None:
         """Once only: torch takes no group at all for the engine's own."""
         group, self.group = self.group, None
@@ -168,9 +183,7 @@ class Group:
             self._store.set(f"step/{self.rank}", text)
             self._store.add("progress", 1)
         except RuntimeError as cause:
-            raise StuckError(
-                text, {0: "not known"}, f"rank 0, where the ranks meet, is gone ({_first_line(cause)})"
-            ) from cause
+            raise _gone(text, cause) from cause
 
     def _arrive(self, step: str) -> None:
         """Returns once every rank has come to this meeting."""
@@ -182,20 +195,23 @@ class Group:
             self._store.add(f"arrived/{self._meeting}", 1)
             self._wait(step, started)
         except RuntimeError as cause:
-            raise StuckError(
-                step, {0: "not known"}, f"rank 0, where the ranks meet, is gone ({_first_line(cause)})"
-            ) from cause
+            raise _gone(step, cause) from cause
         self.waits[step] = self._clock() - started
         self.at(f"after {step}")
 
     def _wait(self, step: str, started: float) -> None:
         poll = FIRST_POLL_S
         wait = Wait(began=self._began, moved=started, progress=-1)
-        while self._store.add(f"arrived/{self._meeting}", 0) < self.size:
+        deadlines = self._deadlines
+        if step == FIRST_STEP:  # until then a rank tells nobody how it gets on
+            deadlines = replace(deadlines, no_progress_s=deadlines.total_s)
+        while True:
             if self._store.check(["failed"]):
                 rank, message = json.loads(self._store.get("failed"))
                 raise PeerFailedError(step, rank, message)
-            looked = next_wait(wait, self._store.add("progress", 0), self._clock(), self._deadlines)
+            if self._store.add(f"arrived/{self._meeting}", 0) >= self.size:
+                return
+            looked = next_wait(wait, self._store.add("progress", 0), self._clock(), deadlines)
             if isinstance(looked, Late):
                 raise StuckError(step, self._behind(), looked.why)
             wait = looked
@@ -204,7 +220,8 @@ class Group:
 
     def _behind(self) -> dict[int, str]:
         """The ranks that have not come to this meeting, with the last step that each noted."""
-        return {rank: self._noted(f"step/{rank}") for rank in range(self.size) if self._number(rank) < self._meeting}
+        late = [rank for rank in range(self.size) if self._number(rank) < self._meeting]
+        return {rank: self._noted(f"step/{rank}") or "has not begun" for rank in late}
 
     def _number(self, rank: int) -> int:
         return int(self._noted(f"met/{rank}") or 0)
@@ -232,6 +249,22 @@ def open_ranks(deadlines: Deadlines, listener: Listener = unheard) -> Ranks:
     if not dist.is_available() or not dist.is_initialized() or dist.get_world_size() == 1:
         return Alone(listener=listener)
     return Group(deadlines, listener)
+
+
+def _meeting_place(dist: Any, rank: int) -> Any:
+    """The engine's own store, under a name for this warm-up; every rank counts its warm-ups for itself."""
+    from torch.distributed.distributed_c10d import _get_default_store  # noqa: PLC0415  # only where ranks meet
+
+    store = _get_default_store()
+    try:
+        number = store.add(f"flashinfer-warmup/opened/{rank}", 1)
+    except RuntimeError as cause:
+        raise _gone(FIRST_STEP, cause) from cause
+    return dist.PrefixStore(f"flashinfer-warmup/{number}", store)
+
+
+def _gone(step: str, cause: BaseException) -> StuckError:
+    return StuckError(step, {0: "not known"}, f"rank 0, where the ranks meet, is gone ({_first_line(cause)})")
 
 
 def _first_line(error: BaseException) -> str:

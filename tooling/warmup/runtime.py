@@ -104,6 +104,8 @@ def load_row_or_problem(release: str) -> tuple[Row | None, str]:
         row = load_row(release)
     except InputError as cause:
         return None, cause.message
+    except (OSError, UnicodeDecodeError) as cause:
+        return None, f"{TABLE} cannot be read: {cause}"
     return row, "" if row else f"the capabilities table has no row for {release}"
 
 
@@ -111,9 +113,11 @@ def _packages() -> dict[str, str]:
     found = {}
     for name in PACKAGES:
         try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
+            version = metadata.version(name)
+        except (metadata.PackageNotFoundError, KeyError, OSError):
             continue
+        if isinstance(version, str):  # what an uninstaller has left behind says none
+            found[name] = version
     return found
 
 
@@ -130,6 +134,6 @@ def _gpu() -> tuple[bool, str]:
         if not torch.cuda.is_available():
             return False, "none"
         major, minor = torch.cuda.get_device_capability()
-    except (ImportError, RuntimeError, AssertionError):
+    except Exception:  # noqa: BLE001  # a driver that is broken has errors of many kinds, some of torch's own
         return False, "none"
     return True, f"sm{major}{minor}"

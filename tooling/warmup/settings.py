@@ -15,6 +15,8 @@ TIMEOUT = "FLASHINFER_WARMUP_TIMEOUT_S"
 FOLDER = "flashinfer_autotune_cache"
 """The folder of this cache below an engine's cache root."""
 
+MIN_TIMEOUT_S = 1.0
+"""Ranks do not even meet in less."""
 MAX_TIMEOUT_S = 30 * 24 * 3600.0
 """Thirty days; what waits for ranks cannot count much longer."""
 
@@ -114,8 +116,8 @@ def _deadlines(text: str, problems: list[str]) -> Deadlines:
         total = float(text)
     except ValueError:
         total = 0.0
-    if not 0 < total < float("inf"):
-        problems.append(f"{TIMEOUT}={text!r} is no number of seconds above 0; {default.total_s:.0f} is used")
+    if not MIN_TIMEOUT_S <= total < float("inf"):
+        problems.append(f"{TIMEOUT}={text!r} is no number of seconds from 1 on; {default.total_s:.0f} is used")
         return default
     if total > MAX_TIMEOUT_S:
         problems.append(f"{TIMEOUT}={text!r} is more than 30 days; {MAX_TIMEOUT_S:.0f} is used")

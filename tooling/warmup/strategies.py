@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from tooling.capabilities.gating import Strategy
 from tooling.warmup.agreement import Agreement
@@ -25,7 +26,7 @@ from tooling.warmup.cache_text import (
 )
 from tooling.warmup.rank_files import write_set
 from tooling.warmup.round_trip import RoundTrip
-from tooling.warmup.tuner import managed_entries
+from tooling.warmup.store import blocked_by, managed_entries
 from tooling.warmup.work import Work, tuned_in
 
 FOREIGN_LEFT = Written(
@@ -80,14 +81,26 @@ def _leader_broadcast(work: Work, agreement: Agreement, owners: tuple[int, ...])
     content = judge(data, work.metadata)[1] if data else None
     expected = noted_misses(content.metadata) if agreement.warm and content else {}
     misses, tuned = _cover(work, expected)
-    if any(work.ranks.meet("count", tuned)):
+    counted = work.ranks.meet("count", (tuned, taken))
+    refused = agreement.warm and not all(taken for _, taken in counted)
+    if refused or any(tuned for tuned, _ in counted):
         content = _union(work)
+    if refused:
+        work.loaded = 0
+    why_cold = "NOT_LOADED" if refused else ""
     if content is None:
-        return Outcome()
+        return Outcome(why_cold=why_cold)
     trip = work.round_trip(content.entries, work.tuner.loaded_keys() if data else None)
-    changed = not agreement.warm or content.digest != work.state.digest
-    written = _write_shared(work, with_notes(content, misses), agreement, owners) if changed else None
-    return Outcome(warm=agreement.warm and taken, tactics=content.entries, round_trip=trip, written=written)
+    written = None
+    if refused or not agreement.warm or content.digest != work.state.digest:
+        written = _write_shared(work, with_notes(content, misses), agreement, owners, merged=not refused)
+    return Outcome(
+        warm=agreement.warm and not refused,
+        why_cold=why_cold,
+        tactics=content.entries,
+        round_trip=trip,
+        written=written,
+    )
 
 
 def _cover(work: Work, expected: Mapping[str, int] | None) -> tuple[dict[str, int], int]:
@@ -128,15 +141,17 @@ def _union(work: Work) -> CacheFile | None:
     return union
 
 
-def _write_shared(work: Work, content: CacheFile, agreement: Agreement, owners: tuple[int, ...]) -> Written | None:
+def _write_shared(
+    work: Work, content: CacheFile, agreement: Agreement, owners: tuple[int, ...], *, merged: bool
+) -> Written | None:
     """The leader writes; then the first rank of every host that does not see the leader's file."""
     if agreement.foreign:
         return FOREIGN_LEFT
     leads = work.ranks.rank == 0
-    written = work.write(content, merged=True) if leads else None
+    written = work.write(content, merged=merged) if leads else None
     work.ranks.meet("written", None)
     if not leads and work.ranks.rank in owners and not _is_there(work, content):
-        return work.write(content, merged=True)
+        return work.write(content, merged=merged)
     return written
 
 
@@ -153,9 +168,10 @@ def _synchronized(work: Work, agreement: Agreement, owners: tuple[int, ...]) -> 
         taken = work.load(work.data)
         missed = work.misses(work.run_pass("verify"))
         covered = taken and _as_expected(missed, noted_misses(work.content.metadata))
-        if all(work.ranks.meet("covered", covered)):
+        told = work.ranks.meet("covered", (covered, taken))
+        if all(covered for covered, _ in told):
             return Outcome(warm=True, tactics=work.content.entries)
-        why_cold = "INCOMPLETE"
+        why_cold = "INCOMPLETE" if all(taken for _, taken in told) else "NOT_LOADED"
     return replace(_tune_together(work, agreement, owners), why_cold=why_cold)
 
 
@@ -178,20 +194,14 @@ def _tune_together(work: Work, agreement: Agreement, owners: tuple[int, ...]) ->
 def _managed(work: Work) -> Outcome:
     """FlashInfer's own store, one process only: it is asked first, and tuned into if something misses."""
     assert work.file is not None
+    if stopped := blocked_by(work.file):
+        return _beside_the_store(work, stopped)
     trouble = probe_writable(work.file)
     before, notes = managed_entries(work.file), read_notes(work.file)
     work.loaded = len(before)
-    warm = bool(before) and len(before) >= notes.get(ENTRIES_FIELD, 0)
-    if warm:
-        missed = work.misses(work.run_pass("verify", work.tuner.managed(work.file, work.skip_ops, mode="replay")))
-        warm = _as_expected(missed, noted_misses(notes))
+    warm = bool(before) and len(before) >= notes.get(ENTRIES_FIELD, 0) and _serves(work, work.file, notes)
     if not warm:
-        work.run_pass("tune", work.tuner.managed(work.file, work.skip_ops, mode="tune"))
-        missed = work.misses(work.run_pass("recheck"))
-        store = work.file
-        trouble = trouble or write_notes(
-            store, lambda: {ENTRIES_FIELD: len(managed_entries(store)), MISSES_FIELD: missed}
-        )
+        trouble = _tune_into_store(work, work.file, trouble)
     after = managed_entries(work.file)
     if trouble:
         work.warnings.append(f"the managed store cannot be written (UNWRITABLE): {trouble}")
@@ -203,6 +213,28 @@ def _managed(work: Work) -> Outcome:
         written=Written(done=not trouble, reason="UNWRITABLE" if trouble else "", detail=trouble),
         state=_managed_state(before),
     )
+
+
+def _serves(work: Work, store: Path, notes: Mapping[str, object]) -> bool:
+    """Whether the store answers all look-ups that it answered when it was tuned into."""
+    missed = work.misses(work.run_pass("verify", work.tuner.managed(store, work.skip_ops, mode="replay")))
+    return _as_expected(missed, noted_misses(notes))
+
+
+def _tune_into_store(work: Work, store: Path, trouble: str) -> str:
+    """Tunes, and notes what then misses. Why not all of it is on disk, or "": FlashInfer's store never says."""
+    work.run_pass("tune", work.tuner.managed(store, work.skip_ops, mode="tune"))
+    missed = work.misses(work.run_pass("recheck"))
+    trouble = trouble or write_notes(store, lambda: {ENTRIES_FIELD: len(managed_entries(store)), MISSES_FIELD: missed})
+    trip = work.round_trip(managed_entries(store))
+    return trouble or (f"{trip.lost} of {trip.memory} tuned entries are not in it" if trip.lost else "")
+
+
+def _beside_the_store(work: Work, stopped: str) -> Outcome:
+    """Tuned in memory: FlashInfer would wait at what lies in its store, and for ever."""
+    work.warnings.append(f"the managed store is left alone (UNREADABLE): {stopped}")
+    written = Written(done=False, reason="UNREADABLE", detail=stopped)
+    return replace(_all_ranks(work), why_cold="UNREADABLE", written=written)
 
 
 def _managed_state(before: Mapping[str, list[object]]) -> CacheState:

@@ -14,8 +14,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from tooling.warmup.cache_file import read_regular
-from tooling.warmup.cache_text import is_entry, is_writable
 from tooling.warmup.locks import describe
 
 SCRATCH_FALLBACK = "/dev/shm"  # noqa: S108  # a place that is writable in read-only containers
@@ -109,16 +107,34 @@ class Tuner:
         return None if loaded is None else frozenset(loaded)
 
     def _entry(self, key: Any, value: tuple[Any, ...]) -> MemoryEntry:
-        """Keys are tuples up to 0.6.15 (with extras where there are any) and carry their own `file_key` since."""
-        tactic = value[1] if len(value) == 3 else value[0]
-        plain = self.module._tactic_to_json(tactic)  # noqa: SLF001  # the only place that knows FlashInfer's spelling
+        """Keys are pairs of tuples at first (0.2.6), tuples up to 0.6.15 (with extras where there are any), and carry
+        their own `file_key` since.
+        """
+        plain = self._plain(value[1] if len(value) == 3 else value[0])
         if hasattr(key, "file_key"):
             return MemoryEntry(file_keys=(key.file_key,), runner=key.runner_class_name, tactic=plain)
+        if isinstance(key[0], tuple):
+            (operation, runner), rest = key
+            return MemoryEntry(file_keys=(str((operation, runner, rest)),), runner=runner, tactic=plain)
         keys = (str((key[0], key[1], *key[3:])), str((key[0], key[1], key[3])))
         return MemoryEntry(file_keys=keys, runner=key[1], tactic=plain)
 
+    def _plain(self, tactic: Any) -> object:
+        """The tactic as JSON has it; what JSON cannot hold, and FlashInfer never writes, in words."""
+        spelled: object = getattr(self.module, "_tactic_to_json", _listed)(tactic)
+        try:
+            json.dumps(spelled)
+        except (TypeError, ValueError):
+            return repr(spelled)
+        return spelled
+
     def _skip(self, skip_ops: frozenset[str]) -> dict[str, set[str]]:
         return {"skip_ops": set(skip_ops)} if "skip_ops" in self.parameters else {}
+
+
+def _listed(tactic: Any) -> Any:
+    """Tuples as lists: releases before 0.6.7 write no files, and have no spelling of their own."""
+    return [_listed(one) for one in tactic] if isinstance(tactic, list | tuple) else tactic
 
 
 def open_tuner() -> Tuner:
@@ -141,18 +157,6 @@ def missing_api(names: tuple[str, ...]) -> list[str]:
         for name in names
     }
     return [name for name, there in found.items() if not there]
-
-
-def managed_entries(root: Path) -> dict[str, list[object]]:
-    """The entries of FlashInfer's stores below that root, by key: `[runner, tactic]`; none that cannot be read."""
-    found: dict[str, list[object]] = {}
-    for path in sorted(root.glob("v*/*/entries/*.json")):
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
-            entry = json.loads(read_regular(path))
-            key, value = entry["key"], [entry["runner"], entry["tactic"]]
-            if isinstance(key, str) and is_entry(value) and is_writable([key, value]):
-                found[key] = value
-    return found
 
 
 @contextlib.contextmanager

@@ -16,7 +16,7 @@ from tooling.warmup.observer import observed
 from tooling.warmup.ranks import Ranks
 from tooling.warmup.round_trip import RoundTrip, compare_round_trip
 from tooling.warmup.runner import Runner, dummy_pass
-from tooling.warmup.tuner import ScratchError, Tuner
+from tooling.warmup.tuner import Tuner
 
 
 class Work:
@@ -83,8 +83,9 @@ class Work:
         """What FlashInfer would write, as bytes and as content; nothing where it cannot be had."""
         try:
             data = self.tuner.save()
-        except (ScratchError, OSError) as cause:
-            self.warnings.append(f"rank {self.ranks.rank}: the tuned entries could not be saved: {cause}")
+        except Exception as cause:  # noqa: BLE001  # as in `load`; a tactic may be what JSON cannot hold
+            told = f"{type(cause).__name__}: {cause}"
+            self.warnings.append(f"rank {self.ranks.rank}: the tuned entries could not be saved: {told}")
             return None, None
         content = judge(data, self.metadata)[1]
         return (data, content) if content is not None and content.entries else (None, None)

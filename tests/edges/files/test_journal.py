@@ -7,7 +7,6 @@ import errno
 import fcntl
 import json
 import os
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -159,18 +158,21 @@ def test_the_lock_of_a_killed_bump_is_free(tmp_path: Path) -> None:
         pass
 
 
-def test_a_look_at_the_lock_does_not_turn_a_bump_away(tmp_path: Path) -> None:
+def test_a_look_at_the_lock_does_not_turn_a_bump_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The look ends while the bump makes its first pause."""
     with lock_tree(tmp_path):
         pass
     looking = os.open(tmp_path / ".bump" / "lock", os.O_RDONLY)
     fcntl.flock(looking, fcntl.LOCK_SH)
-    timer = threading.Timer(0.05, os.close, [looking])
-    timer.start()
-    try:
-        with lock_tree(tmp_path):
-            pass
-    finally:
-        timer.join()
+    pauses: list[float] = []
+
+    def end_the_look(seconds: float) -> None:
+        pauses.append(seconds)
+        os.close(looking)
+
+    monkeypatch.setattr(time, "sleep", end_the_look)
+    with lock_tree(tmp_path):
+        assert len(pauses) == 1
 
 
 def test_a_lock_whose_file_was_deleted_meanwhile_is_taken_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

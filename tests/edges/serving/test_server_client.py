@@ -58,11 +58,12 @@ def test_a_fault_is_an_error_and_only_broken_connections_are_tried_again(
 
 
 def test_silence_is_a_timeout_and_is_not_tried_again() -> None:
+    """Where the machine is busy, the time may be over before the server has seen the request."""
     behaviour = Behaviour(fault="hang")
     with running(behaviour) as url:
         [exchange] = ask(url, "q", timeout_s=0.3)
-    assert exchange.timeout
-    assert behaviour.requests == 1
+    assert (exchange.timeout, exchange.tries) == (True, 1)
+    assert behaviour.requests <= 1
 
 
 def test_a_connection_that_breaks_once_costs_nothing() -> None:

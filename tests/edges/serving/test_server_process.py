@@ -6,11 +6,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
+from tests.waiting import lives, wait_for, wait_until_dead
 from tooling.edges.serving.installed import find_installed
 from tooling.edges.serving.logs import LogFollower
 from tooling.edges.serving.ports import find_free_port, is_port_taken
@@ -32,28 +32,8 @@ def make(tmp_path: Path, *argv: str, grace_s: float = 0.3, **env: str) -> Proces
 
 
 def wait_for_pids(log: Path) -> list[int]:
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        if log.is_file() and log.read_text().strip():
-            return [int(word) for word in log.read_text().split()]
-        time.sleep(0.05)
-    raise AssertionError("the server did not start")
-
-
-def lives(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
-    except FileNotFoundError:
-        return False
-
-
-def wait_until_dead(pids: list[int]) -> bool:
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        if not any(lives(pid) for pid in pids):
-            return True
-        time.sleep(0.05)
-    return False
+    wait_for(lambda: log.is_file() and log.read_text().endswith("\n"))
+    return [int(word) for word in log.read_text().split()]
 
 
 @pytest.mark.parametrize("stays", ["stay", "leave"], ids=["a living server", "a dead server with an orphan"])
@@ -71,9 +51,7 @@ def test_a_server_that_ends_when_asked_is_not_killed(tmp_path: Path) -> None:
     code = "import os, signal, sys, time; signal.signal(15, lambda *_: (os.write(1, b'bye\\n'), sys.exit(0))); "
     server = make(tmp_path, sys.executable, "-c", code + "print('up', flush=True); time.sleep(600)", grace_s=60.0)
     server.start()
-    deadline = time.monotonic() + 60
-    while "up" not in (tmp_path / "log").read_text() and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_for(lambda: "up" in (tmp_path / "log").read_text())
     server.end()
     assert (tmp_path / "log").read_text() == "up\nbye\n"
 
@@ -82,9 +60,7 @@ def test_a_server_can_be_started_again_and_its_log_goes_on(tmp_path: Path) -> No
     server = make(tmp_path, sys.executable, "-c", "import os; print(os.environ['WHO'])", WHO="me")
     for _ in range(2):
         server.start()
-        deadline = time.monotonic() + 60
-        while server.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.05)
+        wait_for(server.poll)
         death = server.poll()
         assert death is not None
         assert death.code == 0
@@ -112,7 +88,7 @@ def test_a_server_does_not_outlive_a_killed_stage(tmp_path: Path) -> None:
     pids = wait_for_pids(tmp_path / "log")
     os.kill(stage.pid, signal.SIGKILL)
     stage.wait()
-    assert wait_until_dead(pids)
+    wait_until_dead(pids)
 
 
 def test_a_log_is_followed_line_by_line(tmp_path: Path) -> None:

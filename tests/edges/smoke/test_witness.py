@@ -77,6 +77,29 @@ def test_compiling_is_told_apart_from_tuning_and_counted_once(tuner: Any, witnes
     assert 0.1 <= witness.tuning_s <= took - witness.jit_s
 
 
+def test_a_witness_that_ends_before_a_later_one_leaves_nothing(tuner: Any) -> None:
+    before = [dict(vars(owner)) for owner in (tuner, tuner.AutoTuner, sys.modules["flashinfer.jit.core"].JitSpec)]
+    first, second = Witness(), Witness()
+    first.install()
+    second.install()
+    first.close()
+    with tuner.autotune(True, skip_ops={"a"}):
+        pass
+    second.close()
+    assert (first.passed, second.passed) == (None, ("a",))
+    assert before == [
+        dict(vars(owner)) for owner in (tuner, tuner.AutoTuner, sys.modules["flashinfer.jit.core"].JitSpec)
+    ]
+
+
+def test_a_witness_that_cannot_be_installed_takes_back_what_it_did(tuner: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = dict(vars(sys.modules["flashinfer.jit.core"].JitSpec))
+    monkeypatch.setitem(sys.modules, "flashinfer.autotuner", None)
+    with pytest.raises(ImportError):
+        Witness().install()
+    assert dict(vars(sys.modules["flashinfer.jit.core"].JitSpec)) == before
+
+
 def test_outside_of_tuning_mode_nothing_is_tuning(tuner: Any, witness: Witness) -> None:
     with tuner.autotune(False):
         time.sleep(0.05)

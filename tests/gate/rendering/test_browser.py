@@ -212,6 +212,42 @@ def test_every_text_has_enough_contrast(show: Open, name: str, theme: str) -> No
     assert [one for one in found if one[0] < 4.5] == []
 
 
+PRINTED = """() => {
+  const texts = [...document.querySelectorAll('main pre, main td, main li, main dd, main .scroll')];
+  const cut = texts.filter(one => one.scrollWidth > one.clientWidth + 1).map(one => one.textContent.slice(0, 60));
+  const hidden = [...document.querySelectorAll('details > :not(summary)')].filter(
+    one => !one.checkVisibility({ contentVisibilityAuto: true }) || one.getBoundingClientRect().height === 0);
+  const pale = [...document.querySelectorAll('.key, .badge')].filter(
+    one => getComputedStyle(one).printColorAdjust !== 'exact').length;
+  return { cut, hidden: hidden.length, pale, ink: getComputedStyle(document.body).color }; }"""
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_printed_page_holds_all_that_is_folded_and_cuts_nothing_off(show: Open, name: str, theme: str) -> None:
+    page = show(samples.SAMPLES[name](), width=700, theme=theme).page
+    page.emulate_media(media="print", color_scheme=theme)  # type: ignore[arg-type]
+    assert page.evaluate(PRINTED) == {"cut": [], "hidden": 0, "pale": 0, "ink": "rgb(29, 33, 38)"}
+
+
+FIRST_BREAK = """one => {
+  const range = document.createRange(), walker = document.createTreeWalker(one, NodeFilter.SHOW_TEXT);
+  let before = null;
+  while (walker.nextNode()) for (let at = 0; at < walker.currentNode.length; at++) {
+    range.setStart(walker.currentNode, at); range.setEnd(walker.currentNode, at + 1);
+    const here = [walker.currentNode.data[at], range.getBoundingClientRect().top];
+    if (before && here[1] > before[1] + 3) return before[0];
+    before = here; }
+  return null; }"""
+
+
+def test_a_path_breaks_between_its_parts(show: Open) -> None:
+    page = show(samples.incomplete(), width=400).page
+    lines = page.locator("#requirements td code").all()
+    assert len(lines) > 2
+    assert {one.evaluate(FIRST_BREAK) for one in lines} <= {None, "/", "-"}
+
+
 def test_the_themes_differ(show: Open) -> None:
     grounds = {
         show(samples.failing(), theme=theme).page.evaluate("getComputedStyle(document.documentElement).backgroundColor")

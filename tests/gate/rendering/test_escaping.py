@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tooling.gate.escaping import clean, cut, one_line
+from tooling.gate.escaping import clean, console_line, cut, one_line
 
 
 @pytest.mark.parametrize(
@@ -22,6 +22,7 @@ from tooling.gate.escaping import clean, cut, one_line
         ("a\u200bb\ufeff", "a\\u200bb\\ufeff"),
         ("\ud800", "\\ud800"),
         ("\U000e0041", "\\U000e0041"),
+        ("a\U000e0100b\U0001d173", "a\\U000e0100b\\U0001d173"),
         ("👩\u200d👧", "👩\u200d👧"),
         ("\ufffe\uffff", "\\ufffe\\uffff"),
     ],
@@ -40,6 +41,10 @@ def test_any_clean_text_can_be_encoded_and_is_clean_already(text: str) -> None:
 
 def test_a_text_on_one_line_has_no_other_white_space_than_single_blanks() -> None:
     assert one_line("  a\n\n b\t\tc ") == "a b c"
+
+
+def test_a_line_for_a_terminal_holds_no_command_of_a_ci_server() -> None:
+    assert console_line("a ##[error]b\n::c", 60) == "a ## [error]b ::c"
 
 
 def test_a_long_text_is_cut_with_a_count() -> None:

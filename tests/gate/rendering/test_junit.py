@@ -75,6 +75,7 @@ def test_nothing_at_all_is_one_error() -> None:
   <testsuite name="release gate: pr" timestamp="2026-05-08T02:04:00" hostname="localhost" tests="1" failures="0" errors="1" skipped="0" time="0.000">
     <properties>
       <property name="verdict" value="INCOMPLETE" />
+      <property name="first cause" value="NO_EVIDENCE no folder holds a record" />
       <property name="channel" value="pr" />
       <property name="FlashInfer" value="not told" />
       <property name="commit" value="not told" />
@@ -115,6 +116,13 @@ def test_a_failure_says_why_and_what_to_run() -> None:
     assert "run: nox -s smoke -- --scenario deepep-low-latency\non: a machine with two sm90 GPUs" in (
         failure.text or ""
     )
+
+
+def test_the_first_cause_stands_on_top_of_the_properties_and_a_pass_has_none() -> None:
+    first, second = parse(render_junit(samples.failing())).findall("properties/property")[:2]
+    assert (first.attrib["value"], second.attrib["name"]) == ("FAIL", "first cause")
+    assert second.attrib["value"].startswith("WRONG_STRATEGY smoke sm90: deepep-low-latency: the warm-up chose")
+    assert "first cause" not in render_junit(samples.passing())
 
 
 def test_a_passing_verdict_has_no_failure() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +11,10 @@ import pytest
 from tests.gate.rendering import samples
 from tooling.evidence import parse_record
 from tooling.gate.accuracy import scores
-from tooling.gate.measured import earlier, gating_rows, start_ups
+from tooling.gate.html_page import render_html
+from tooling.gate.markdown import render_markdown
+from tooling.gate.measured import earlier, gating_rows
+from tooling.gate.start_up import Took, start_ups
 from tooling.gate.values import EvidenceFile, Outcome, Requirement, Verdict
 from tooling.smoke.scenarios import SCENARIOS
 
@@ -67,7 +71,49 @@ def test_the_newest_earlier_record_of_the_same_subject_is_compared_with() -> Non
     assert earlier(verdict, "smoke", "sm90") is new
     assert earlier(verdict, "smoke", "sm100") is None
     (one,) = start_ups(verdict)
-    assert (one.release_before, one.times[0].cold_before_s) == ("0.6.12", 122.4)
+    assert (one.release_before, one.times[0].cold_before) == ("0.6.12", Took(seconds=122.4))
+
+
+def real(release: str) -> Any:
+    return parse_record((samples.ROOT / f"tests/data/smoke/h200-{release}.json").read_text()).measurements
+
+
+def test_starts_that_take_clearly_longer_than_before_are_named_and_compiling_is_left_out() -> None:
+    before = smoke_file(real("0.6.13"), folder="before", flashinfer_version="0.6.13", hours=900)
+    verdict = of(smoke_file(real("0.7.0.post1")), earlier=(before,))
+    (one,) = start_ups(verdict)
+    assert one.compared == (
+        "Longer than with 0.6.13, compiling left out: one-rank cold 16.6 s (was 3.4 s), two-ranks cold 18.5 s (was 3.6 s), "
+        "skip-empty cold 5.0 s (was 1.2 s), truncated cold 1.3 s (was 0.6 s), foreign cold 1.3 s (was 0.6 s), "
+        "foreign warm 1.2 s (was 0.5 s)."
+    )
+    assert "two-ranks cold 18.5 s (was 3.6 s)" in render_html(verdict)
+    assert "two-ranks cold 18.5 s (was 3.6 s)" in render_markdown(verdict)
+
+
+def test_compiling_is_told_beside_the_time_that_it_took_and_drawn_pale() -> None:
+    verdict = of(smoke_file(real("0.7.0.post1")))
+    (one,) = start_ups(verdict)
+    assert one.times[0].cold == Took(seconds=54.44997951200003, compiling_s=37.802282323999975)
+    assert "| <code>one-rank</code> | 54.4 s (37.8 s compiling) | 0.31 s |" in render_markdown(verdict)
+    page = render_html(verdict)
+    assert page.count('class="compiling"') == 1
+    assert "pale: compiling kernels" in page
+
+
+@pytest.mark.parametrize("other", ["h200-0.6.13-jit-cache", "h200-0.6.13"], ids=["another run", "the same run"])
+def test_two_runs_of_one_release_are_no_difference(other: str) -> None:
+    before = smoke_file(real(other.removeprefix("h200-")), folder="before", flashinfer_version="0.6.13", hours=900)
+    (one,) = start_ups(of(smoke_file(real("0.6.13")), earlier=(before,)))
+    assert one.compared == "No start takes clearly longer than with 0.6.13, compiling left out."
+
+
+def test_times_of_another_gpu_are_not_compared() -> None:
+    body: Any = json.loads(json.dumps(real("0.6.13")))
+    body["machine"]["gpus"] = ["NVIDIA H100"]
+    before = smoke_file(body, folder="before", flashinfer_version="0.6.13", hours=900)
+    (one,) = start_ups(of(smoke_file(real("0.7.0.post1")), earlier=(before,)))
+    assert one.compared == ""
 
 
 def test_records_that_were_not_taken_are_not_shown() -> None:

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -18,8 +17,11 @@ import yaml
 
 from tests.gsm8k.programmable_server import Behaviour, running
 from tests.gsm8k.real_server.conftest import ROOT, RealServer
+from tests.waiting import wait_for
 from tooling import cli
+from tooling.edges.serving.client import Client
 from tooling.evidence import parse_record
+from tooling.gsm8k.score import Exchange
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(1800)]
 SCHEMA = json.loads((ROOT / "tooling/data/schemas/gsm8k-measurements.schema.json").read_text())
@@ -77,24 +79,21 @@ def test_a_model_that_knows_nothing_of_it_is_wrong_not_broken(tmp_path: Path, re
     assert record["measurements"]["runs"][0]["flexible"]["failed"] == 0
 
 
-def test_a_server_killed_in_mid_run_is_not_wrong_answers(tmp_path: Path, real_server: RealServer) -> None:
-    questions = real_server.config(concurrency=1)
+def test_a_server_killed_in_mid_run_is_not_wrong_answers(
+    tmp_path: Path, real_server: RealServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    ask = Client.ask
 
-    def kill_when_asked() -> None:
-        log = tmp_path / "evidence/gsm8k-real.server.log"
-        deadline = time.monotonic() + 300
-        while time.monotonic() < deadline:
-            # The first completion is the readiness probe's.
-            if log.is_file() and log.read_text(errors="replace").count("/v1/completions") >= 4:
-                break
-            time.sleep(0.05)
-        for line in processes_of(real_server.model):
-            os.kill(int(line.split()[0]), signal.SIGKILL)
+    async def ask_and_kill(client: Client, prompt: str) -> Exchange:
+        asked.append(prompt)
+        if len(asked) == 4:
+            for line in processes_of(real_server.model):
+                os.kill(int(line.split()[0]), signal.SIGKILL)
+        return await ask(client, prompt)
 
-    killer = threading.Thread(target=kill_when_asked)
-    killer.start()
-    code = stage(tmp_path, questions)
-    killer.join()
+    monkeypatch.setattr(Client, "ask", ask_and_kill)
+    code = stage(tmp_path, real_server.config(concurrency=1))
     record = load(tmp_path)
     run = record["measurements"]["runs"][0]
     assert code == 4
@@ -139,13 +138,8 @@ def test_nothing_survives_a_stage_that_is_killed(tmp_path: Path, real_server: Re
         [sys.executable, "-m", "tooling", "gsm8k", str(path), "--root", str(tmp_path)],
         cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
-    deadline = time.monotonic() + 120
-    while not processes_of(real_server.model) and time.monotonic() < deadline:
-        time.sleep(0.1)
+    wait_for(lambda: processes_of(real_server.model))
     time.sleep(2)
     stage_process.kill()
     stage_process.wait()
-    deadline = time.monotonic() + 60
-    while processes_of(real_server.model) and time.monotonic() < deadline:
-        time.sleep(0.2)
-    assert processes_of(real_server.model) == []
+    wait_for(lambda: processes_of(real_server.model) == [])

@@ -11,7 +11,6 @@ import pytest
 
 from tests.smoke.workers.conftest import LABELS, MODULE, environment, living
 from tests.warmup.environments import ROOT, base_python, table_of
-from tooling.edges.serving.ports import find_free_port
 from tooling.edges.smoke.launcher import Launched, find_launched, hear_done, say_done
 from tooling.edges.smoke.serving_rank import choose_gpu
 from tooling.errors import EdgeError, InputError
@@ -137,8 +136,7 @@ def test_every_rank_runs_its_part_and_one_that_dies_is_named(tmp_path: Path) -> 
         "table": str(table_of(RELEASE)),
         "rehearsal": {"module": MODULE, "labels": LABELS, "options": {"faults": [fault]}},
     }
-    port = str(find_free_port())
-    launcher = [str(base_python()), "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", port]
+    launcher = [str(base_python()), "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
     words = ["--evidence", str(tmp_path / "out"), "--scenario", "two-ranks", "deepep-v2", "--max-tokens", "16"]
     subprocess.run(
         [*launcher, "-m", "tests.smoke.workers.drive", json.dumps(options), *words],

@@ -43,7 +43,7 @@ class Zygote:
     def close(self) -> None:
         assert self.ask({"do": "count"}) == 0, "workers were left behind"
         self._socket.close()
-        self._process.wait(timeout=30)
+        self._process.wait(timeout=240)
 
 
 class Forked:

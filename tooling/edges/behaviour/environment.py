@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.tags import sys_tags
@@ -21,6 +20,7 @@ from packaging.version import Version
 from tooling.edges.environment import load_environment
 from tooling.edges.pip_config import IndexSettings
 from tooling.errors import EdgeError
+from tooling.releases.addresses import file_path
 
 NEEDED = ("apache-tvm-ffi", "numpy", "nvidia-ml-py", "packaging", "requests", "tqdm")
 """What importing flashinfer.autotuner takes beside torch, on a machine without a GPU."""
@@ -73,7 +73,8 @@ def uv_options(settings: IndexSettings) -> list[str]:
     if settings.main is not None:
         options += ["--index-url", settings.main.url]
     for extra in settings.extra:
-        if not extra.url.startswith("file:") or Path(unquote(urlsplit(extra.url).path)).is_dir():
+        folder = file_path(extra.url)
+        if folder is None or folder.is_dir():
             options += ["--extra-index-url", extra.url]
     for place in settings.find_links:
         options += ["--find-links", place.url]
@@ -87,7 +88,7 @@ def torch_at_hand(settings: IndexSettings) -> str:
     tags = set(sys_tags())
     found: list[tuple[bool, Version, str]] = []
     for place in settings.find_links:
-        folder = Path(unquote(urlsplit(place.url).path)) if place.url.startswith("file:") else Path(place.url)
+        folder = file_path(place.url) or Path(place.url)
         for wheel in folder.glob("torch-*.whl") if folder.is_dir() else ():
             try:
                 _, version, _, wheel_tags = parse_wheel_filename(wheel.name)

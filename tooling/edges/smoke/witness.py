@@ -6,7 +6,6 @@ Every function is wrapped where FlashInfer itself looks it up, so that what is o
 from __future__ import annotations
 
 import contextlib
-import functools
 import logging
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +13,7 @@ from importlib import import_module
 from typing import Any
 
 from tooling.warmup.jit_clock import JitClock, jit_clock
+from tooling.warmup.wrapping import Call, wrapped
 
 PROFILE = "_profile_single_kernel"
 """AutoTuner's method that times one tactic."""
@@ -69,24 +69,26 @@ class Witness:
 
     def install(self) -> None:
         """Wraps the installed FlashInfer's functions, for the rest of the process or until `close`."""
-        self._jit = self._watching.enter_context(jit_clock())
-        autotuner = import_module("flashinfer.autotuner")
-        self._watch_tuning(autotuner, "autotune", _autotune_tunes)
-        self._watch_profiling(getattr(autotuner, "AutoTuner", None))
-        with contextlib.suppress(ImportError):
-            self._watch_tuning(import_module("flashinfer.autotune_cache"), "autotune_v2", _autotune_v2_tunes)
-        self._listen()
+        with contextlib.ExitStack() as given_up:
+            given_up.callback(self.close)
+            self._jit = self._watching.enter_context(jit_clock())
+            autotuner = import_module("flashinfer.autotuner")
+            self._wrap(autotuner, "autotune", lambda call: self._watch_tuning(call, _autotune_tunes))
+            self._wrap(getattr(autotuner, "AutoTuner", None), PROFILE, self._watch_profiling)
+            with contextlib.suppress(ImportError):
+                managed = import_module("flashinfer.autotune_cache")
+                self._wrap(managed, "autotune_v2", lambda call: self._watch_tuning(call, _autotune_v2_tunes))
+            self._listen()
+            given_up.pop_all()
 
     def close(self) -> None:
         """Nothing is watched any longer; what was seen stays."""
         self._watching.close()
 
-    def _watch_tuning(self, module: Any, name: str, tunes: Callable[..., bool]) -> None:
-        original = getattr(module, name, None)
-        if original is None:
-            return
+    def _wrap(self, owner: Any, name: str, around: Callable[[Call], Call]) -> None:
+        self._watching.enter_context(wrapped(owner, name, around))
 
-        @functools.wraps(original)
+    def _watch_tuning(self, original: Call, tunes: Callable[..., bool]) -> Call:
         def watched(*args: Any, **kwargs: Any) -> Any:
             if "skip_ops" in kwargs:
                 given = kwargs["skip_ops"]
@@ -95,15 +97,9 @@ class Witness:
             context = original(*args, **kwargs)
             return self._measured(context) if tunes(*args, **kwargs) else context
 
-        setattr(module, name, watched)
-        self._watching.callback(setattr, module, name, original)
+        return watched
 
-    def _watch_profiling(self, tuner: Any) -> None:
-        original = getattr(tuner, PROFILE, None)
-        if original is None:
-            return
-
-        @functools.wraps(original)
+    def _watch_profiling(self, original: Call) -> Call:
         def watched(*args: Any, **kwargs: Any) -> Any:
             try:
                 return original(*args, **kwargs)
@@ -112,8 +108,7 @@ class Witness:
                     self.lines.note_out_of_memory(f"while a kernel was timed: {error}")
                 raise
 
-        setattr(tuner, PROFILE, watched)
-        self._watching.callback(setattr, tuner, PROFILE, original)
+        return watched
 
     @contextlib.contextmanager
     def _measured(self, context: Any) -> Iterator[Any]:

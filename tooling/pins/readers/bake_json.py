@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from contextlib import suppress
 
 from tooling.pins.json_spans import JsonString, find_strings
 from tooling.pins.library import Library
@@ -20,13 +18,10 @@ def matches(path: str) -> bool:
 
 def read(source: SourceText, library: Library) -> Iterator[PinSite]:
     """Defaults of variables that are named after the library and hold a version."""
-    start = 1 if source.text.startswith("\ufeff") else 0
-    with suppress(ValueError, RecursionError):
-        json.loads(source.text[start:])
-        for item in find_strings(source.text):
-            if _is_default(item, library) and parse_spelling(item.value) is not None:
-                role = Role.PIN if source.text[item.start : item.end] == item.value else Role.DERIVED
-                yield make_site(source, item.start, item.end, shape=SHAPE, role=role)
+    for item in find_strings(source.text):
+        if _is_default(item, library) and parse_spelling(item.value) is not None:
+            role = Role.PIN if source.text[item.start : item.end] == item.value else Role.DERIVED
+            yield make_site(source, item.start, item.end, shape=SHAPE, role=role)
 
 
 def _is_default(item: JsonString, library: Library) -> bool:

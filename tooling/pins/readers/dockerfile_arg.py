@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from tooling.pins.dockerfile_syntax import Assignment, assignments, parse_dockerfile
 from tooling.pins.library import Library
 from tooling.pins.patterns import late
-from tooling.pins.readers.phrases import VERSION, Span, find_phrases
+from tooling.pins.readers.phrases import COMMIT, VERSION, Span, find_phrases
 from tooling.pins.readers.shell_text import find_shell
 from tooling.pins.sites import PinSite, Role, make_site
 from tooling.pins.texts import SourceText
@@ -22,7 +22,7 @@ _OTHER_FORMATS = (
     ".html",
 )  # fmt: skip
 _OWN_FALLBACK = late(rf"\$\{{(\w+):?-({VERSION})\}}")
-_COMMIT = late(r"(?=[0-9]*[a-f])[0-9a-f]{7,40}")
+_COMMIT = late(COMMIT)
 
 
 def matches(path: str) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from tooling.pins.library import Library
 from tooling.pins.patterns import late
-from tooling.pins.readers.phrases import REFERENCE, VERSION, Span, library_names, read_reference
+from tooling.pins.readers.phrases import HASH, REFERENCE, VERSION, Span, library_names, read_reference
 from tooling.pins.shell_syntax import ShellCommand, ShellWord, find_commands
 from tooling.pins.sites import Role
 
@@ -17,9 +17,7 @@ _WITH_VALUE = frozenset((
     "--shallow-since", "--template", "--server-option", "--separate-git-dir", "-u", "--upload-pack",
 ))  # fmt: skip
 _TAKES_REFS = frozenset(("checkout", "switch", "reset", "fetch", "pull", "worktree", "merge"))
-_REF = late(
-    rf"(?:refs/)?(?:tags/|origin/)?(?:(?P<version>{VERSION})|v?(?P<use>{REFERENCE})|(?P<commit>[0-9a-f]{{7,40}}))"
-)
+_REF = late(rf"(?:refs/)?(?:tags/|origin/)?(?:(?P<version>{VERSION})|v?(?P<use>{REFERENCE})|(?P<commit>{HASH}))")
 _VARIABLE = late(r"\$\{?(\w+)[^}]*\}?")
 _FOREIGN_FOLDER = frozenset(("3rdparty", "third_party", "third-party", "thirdparty", "submodules", "extern"))
 

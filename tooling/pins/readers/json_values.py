@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from contextlib import suppress
 
 from tooling.pins.json_spans import JsonString, find_strings
 from tooling.pins.library import Library
@@ -21,16 +19,10 @@ def matches(path: str) -> bool:
 
 
 def read(source: SourceText, library: Library) -> Iterator[PinSite]:
-    """Nothing of a text that is no JSON."""
-    start = 1 if source.text.startswith("\ufeff") else 0
-    with suppress(ValueError, RecursionError):
-        json.loads(source.text[start:])
-        for item in find_strings(source.text):
-            for span in _spans(source.text[item.start : item.end], item, library):
-                moved = span.moved(item.start)
-                yield make_site(
-                    source, moved.start, moved.end, shape=moved.shape, role=moved.role, package=moved.package
-                )
+    for item in find_strings(source.text):
+        for span in _spans(source.text[item.start : item.end], item, library):
+            moved = span.moved(item.start)
+            yield make_site(source, moved.start, moved.end, shape=moved.shape, role=moved.role, package=moved.package)
 
 
 def _spans(raw: str, item: JsonString, library: Library) -> Iterator[Span]:

@@ -28,6 +28,10 @@ _TAGGED = rf"(?i:v?\d+(?:\.\d+)+(?:[abc]\d+|[-_.]?rc[-_.]?\d+)?(?:[-_.]?post[-_.
 """A version in an image's tag, where `-3` and `-b200` are not PEP 440's."""
 REFERENCE = r"(?:\$\{[^{}\s]*\}?|\$\w+|\{\{[^{}]*\}\}|\{\w[^{}\s]*\}|\$\([^()\s]*\))"
 """A variable in the place of a version, in the spellings of shells, Dockerfiles, Python and templates."""
+HASH = r"[0-9a-f]{7,40}"
+"""A commit's hash, whole or shortened, where only a ref can stand."""
+COMMIT = rf"(?=[0-9]*[a-f]){HASH}"
+"""One that is told from a number by a letter in it."""
 
 _OPERATOR = late(r"\s*(===?|~=|>=|<=|!=|<|>)\s*")
 _QUOTED = late(rf"(?:\\?[\"'])({VERSION})(?=\\?[\"'])")
@@ -38,7 +42,7 @@ _WHEEL_TAG = late(r"-(?:cp|py)\d")
 _ADDRESS = late(r"(?:git\+)?(?:https?|ssh|git|file)://[^\s\"'`<>|;)\\]+|git@[\w.-]+:[^\s\"'`<>|;)\\]+")
 _SEGMENT = late(rf"(?<=/)({VERSION})(?=(?:\.tar\.gz|\.tgz|\.zip)?(?:[/#?]|$))")
 _LOOKED_AT = late(r"/(?:blob|tree|issues|pull|compare)/")
-_COMMIT = late(r"[0-9a-f]{7,40}")
+_HASH = late(HASH)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +177,7 @@ def _git_ref(match: re.Match[str], offset: int) -> Iterator[Span]:
     start, end = offset + match.start("ref"), offset + match.end("ref")
     if re.fullmatch(VERSION, match["ref"]):
         yield Span(start=start, end=end, shape="git-address")
-    elif _COMMIT.fullmatch(match["ref"]):
+    elif _HASH.fullmatch(match["ref"]):
         yield Span(start=start, end=end, shape="git-commit", role=Role.USE)
     elif match["ref"].startswith("$"):
         yield Span(start=start, end=end, shape="git-address", role=Role.USE)

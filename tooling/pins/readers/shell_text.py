@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from tooling.pins.library import Library
 from tooling.pins.patterns import late
 from tooling.pins.readers.git_refs import find_git_refs
-from tooling.pins.readers.phrases import VERSION, Span, find_images, find_phrases, library_names
+from tooling.pins.readers.phrases import COMMIT, HASH, VERSION, Span, find_images, find_phrases, library_names
 from tooling.pins.shell_syntax import blank_comments
 from tooling.pins.sites import PinSite, Role, make_site
 from tooling.pins.texts import SourceText
@@ -40,8 +40,8 @@ _DEFAULTED = late(
 )
 _PARAMETER = late(rf"\bname:\s*[\"'](?P<name>\w+)[\"']\s*,\s*defaultValue:\s*[\"'](?P<version>{VERSION})[\"']")
 _ENTRY = late(rf"\[[\"']?(?P<name>[\w.-]+)[\"']?\]=[\"']?(?P<version>{VERSION})")
-_COMMIT = late(r"(?<![\w${])(?P<name>[A-Za-z_][\w-]*)=[\"']?(?P<version>(?=[0-9]*[a-f])[0-9a-f]{7,40})(?![\w.])")
-_CMAKE_TAG = late(rf"\bGIT_TAG\s+[\"']?(?P<ref>{VERSION}|[0-9a-f]{{7,40}})")
+_COMMIT = late(rf"(?<![\w${{])(?P<name>[A-Za-z_][\w-]*)=[\"']?(?P<version>{COMMIT})(?![\w.])")
+_CMAKE_TAG = late(rf"\bGIT_TAG\s+[\"']?(?P<ref>{VERSION}|{HASH})")
 
 
 def matches(path: str) -> bool:

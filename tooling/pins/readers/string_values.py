@@ -7,18 +7,18 @@ from collections.abc import Iterator
 
 from tooling.pins.library import Library
 from tooling.pins.patterns import late
-from tooling.pins.readers.phrases import VERSION, Span, find_addresses, find_images, find_phrases
+from tooling.pins.readers.phrases import COMMIT, HASH, VERSION, Span, find_addresses, find_images, find_phrases
 from tooling.pins.readers.shell_text import find_shell
 from tooling.pins.shell_syntax import blank_comments
 from tooling.pins.sites import Role
 
 _EXACT = late(rf"\s*(?:===?)?\s*(?P<version>{VERSION})\s*")
 _BOUND = late(rf"\s*(?:[~^<>!]=?|~=)\s*(?P<version>{VERSION})")
-_COMMIT = late(r"(?=[0-9]*[a-f])[0-9a-f]{7,40}")
+_COMMIT = late(COMMIT)
 _DEFAULT = late(
     rf"\s*\$\{{(?:\w+:?[-=][\"']?(?P<shell>{VERSION})[\"']?|\{{[^{{}}]*\|\|\s*[\"'](?P<expression>{VERSION})[\"']\s*\}})\}}\s*"
 )
-_HASH = late(r"[0-9a-f]{7,40}")
+_HASH = late(HASH)
 _SCRIPT = late(r"\b(?:pip3?|uv|conda|mamba|git|gh|curl|wget|export|docker|python3?|make|bash|sh|cd)\s+[-\w./\"'$]")
 _SETTING = late(r"\s*(?:--?)?[\w.*-]+=\S+\s*")
 _SENTENCE = late(r"[A-Za-z]{2,}\s+[A-Za-z]{2,}")
