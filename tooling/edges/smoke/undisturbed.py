@@ -5,7 +5,10 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from tooling.edges.private_files import private_folder
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -31,3 +34,19 @@ def undisturbed() -> Iterator[None]:
             signal.signal(number, handler)
     if heard:
         raise KeyboardInterrupt(signal.Signals(heard[0]).name)
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """A private folder that is removed whole: logs and kernels take their time, and nobody comes back for them.
+
+    Raises:
+        EdgeError: there is no place for one.
+    """
+    with ExitStack() as kept:
+        folder = kept.enter_context(private_folder())
+        try:
+            yield folder
+        finally:
+            with undisturbed():
+                kept.close()
