@@ -36,3 +36,15 @@ def test_a_terminal_shows_a_spinner(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     with progress.waiting("asking the index"):
         pass
     assert capsys.readouterr().out == ""
+
+
+def test_with_stderr_closed_nothing_is_said_anywhere(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(progress, "LINE_EVERY_S", 0.0)
+    monkeypatch.setattr(progress, "QUIET_S", 0.0)
+    monkeypatch.setattr("sys.stderr", None)
+    with progress.waiting("asking the index"):
+        assert list(progress.follow(range(3), total=3, what="reading")) == [0, 1, 2]
+    progress._say("late")
+    assert capsys.readouterr().out == ""

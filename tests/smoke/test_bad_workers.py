@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.smoke.workers.conftest import living
 from tests.waiting import wait_for
+from tooling.edges.serving.signals import ending_politely
 from tooling.edges.smoke import watching
 from tooling.edges.smoke.process import LINE_BYTES
 from tooling.edges.smoke.watching import Crew
@@ -97,6 +100,24 @@ def test_a_worker_and_its_stray_that_ignore_the_wish_to_end_are_killed(start: St
     assert living(tmp_path) == []
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_wish_to_end_that_comes_while_strays_are_ended_waits_for_that(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    """Their workers are dead by then, and nobody else would end them."""
+    real = watching.end_all
+
+    def end_all(*words: Any, **options: Any) -> bool:
+        os.kill(os.getpid(), number)
+        return real(*words, **options)
+
+    monkeypatch.setattr(watching, "end_all", end_all)
+    stray = "subprocess.Popen(['sleep', '600'], start_new_session=True)\n"
+    with ending_politely(), pytest.raises(KeyboardInterrupt):
+        run(start(stray + READY + "time.sleep(600)"), silence_s=1.0)
+    assert living(tmp_path) == []
+
+
 def test_a_forked_child_that_holds_the_line_does_not_make_an_ended_worker_hang(start: Start, tmp_path: Path) -> None:
     child = "if os.fork() == 0: time.sleep(600)\nos._exit(0)"
     began = time.monotonic()
@@ -128,10 +149,8 @@ def test_a_worker_that_fills_its_log_is_ended_before_the_disk_is_full(
     start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watching, "LOG_BYTES", 1024**2)
-    crew = start(
-        READY + 'log = open(sys.argv[-1] + ".log", "wb")\nwhile True: log.write(b"x" * 65536); time.sleep(0.01)'
-    )
-    (seen,) = run(crew)
+    crew = start(READY + 'log = open(sys.argv[-1] + ".log", "wb", 0)\nwhile log.write(b"x" * 65536): time.sleep(0.01)')
+    (seen,) = run(crew, silence_s=60.0)
     assert (seen.end, seen.step) == ("died", "ready")
     assert "rank 0 printed more than 1 MB" in seen.why
     assert living(tmp_path) == []

@@ -15,6 +15,7 @@ from tooling.smoke.checks import judge_smoke
 from tooling.smoke.files_seen import FileSeen
 from tooling.smoke.judgement import Judgement
 from tooling.smoke.observations import INTERRUPTED, ScenarioSeen, Seen
+from tooling.smoke.outcome import WEIGHTS
 from tooling.smoke.scenarios import FORCED, SCENARIOS
 
 EVERYTHING = (*SCENARIOS, "force-persistent")
@@ -23,6 +24,7 @@ FIRST, LAST = (*COLD, "ranks", 0), (*COLD, "ranks", 1)
 NO_COUNTS = {"calls": 0, "lookups": 0, "hits": 0, "misses": 0, "fell_back": 0, "skipped": 0, "tuned": 0}
 MISSED = {**NO_COUNTS, "calls": 2, "lookups": 2, "misses": 2, "fell_back": 2}
 HALF = {**NO_COUNTS, "calls": 2, "lookups": 2, "hits": 1, "misses": 1, "fell_back": 1}
+NO_FILES: dict[str, list[str]] = {name: [] for name in ("before", "after", "created", "changed", "removed")}
 STRANGER = {"path": "x/left-behind.json", "size_bytes": 1, "sha256": "sha256:x"}
 
 
@@ -650,3 +652,79 @@ def test_a_full_disk_is_no_fault_of_the_release(words: str) -> None:
     judged = both_ranks(failed("error", "tune", why=words, status=0), other)
     assert (judged.status, judged.reason, judged.scenarios[0].status) == ("not-run", "NO_DISK", "not-run")
     assert judged.findings[0].reason == "NO_DISK"
+
+
+def test_what_neither_the_row_nor_the_installed_tuner_can_tell_is_a_difference() -> None:
+    row = row_for("0.6.13")
+    unknown = replace(row, facts={**row.facts, "managed_store": replace(row.facts["managed_store"], value=None)})
+    seen = altered(seen_for("0.6.13", names=("one-rank",)), "machine", "api", "managed_store", to=None)
+    judged = judge_smoke(seen, unknown, requested=[SCENARIOS["one-rank"]])
+    assert (judged.status, judged.reason) == ("fail", "API_DIFFERS")
+
+
+@pytest.mark.parametrize(
+    ("tactics", "told"), [(["a"], "one tactic failed and was left out: a"), (["a", "b"], "2 tactics")]
+)
+def test_tactics_that_were_left_out_are_a_warning(tactics: list[str], told: str) -> None:
+    seen = altered(seen_for("0.6.13", names=("one-rank",)), *FIRST, "skipped_tactics", to=tactics)
+    judged = judge(seen, "0.6.13", names=("one-rank",))
+    assert judged.status == "pass"
+    assert told in next(one.detail for one in judged.findings if one.reason == "SKIPPED_TACTICS")
+
+
+def test_all_that_a_compiler_wrote_is_one_line_of_a_finding_and_whole_in_the_record() -> None:
+    why = "RuntimeError: Ninja build failed. Ninja output:\n" + "\x1b[31mFAILED:\x1b[0m x.o\n" * 200 + "ninja: stopped."
+    judged = both_ranks(failed("error", "tune", why=why, status=0), failed("hung", "waits at tuned"))
+    detail = judged.findings[0].detail
+    assert "RuntimeError: Ninja build failed. Ninja output: FAILED: x.o" in detail
+    assert detail.endswith("FAILED: x.o ninja: stopped.")
+    assert len(detail.splitlines()) == 1
+    assert len(detail) < 400
+    assert "\x1b" not in detail
+
+
+def test_a_cache_that_could_not_be_written_comes_before_the_warm_run_that_missed_it() -> None:
+    seen = seen_for("0.6.13", names=("one-rank",))
+    for run in (COLD, WARM):
+        seen = altered(seen, *run, "files", to={**NO_FILES, "read": []})
+    written = {"done": False, "reason": "UNWRITABLE", "detail": "Read-only file system"}
+    seen = altered(altered(seen, *FIRST, "report", "written", to=written), *WARM, "record", "warm", to=False)
+    judged = judge(seen, "0.6.13", names=("one-rank",))
+    reasons = [one.reason for one in judged.findings if one.severity is Severity.ERROR]
+    assert (judged.reason, reasons[0]) == ("NOT_KEPT", "NOT_KEPT")
+    assert "WARM_MISSED" in reasons
+
+
+@pytest.mark.parametrize(
+    ("cause", "effect"),
+    [
+        ("JIT_CACHE_FOREIGN", "DIED"),
+        ("SKIP_OPS", "MISSES"),
+        ("NOTHING_TUNED", "MISSES"),
+        ("LAID_OUT_READ", "NOT_ANEW"),
+        ("NOT_RECOGNISED", "LAID_OUT_CHANGED"),
+        ("ROUND_TRIP_LOSS", "WARM_MISSED"),
+        ("NOT_REPLACED", "WARM_MISSED"),
+    ],
+)
+def test_a_cause_weighs_more_than_what_it_brings_about(cause: str, effect: str) -> None:
+    assert WEIGHTS[cause] < WEIGHTS[effect]
+
+
+@pytest.mark.parametrize(
+    ("found", "pin", "same"),
+    [
+        ("2.11.0+cu130", "2.11.0", True),
+        ("2.11.0+cu130", "2.11.0+cu130", True),
+        ("2.11.0+cu126", "2.11.0+cu130", False),
+        ("2.11.0", "2.11.0+cu130", False),
+        ("2.11", "2.11.0", True),
+        ("main", "main", True),
+        ("main", "2.11.0", False),
+        ("2.11.0", "main", False),
+    ],
+)
+def test_a_local_label_counts_where_the_pin_has_one(found: str, pin: str, same: bool) -> None:
+    seen = altered(seen_for("0.6.13", names=("one-rank",)), "machine", "packages", "torch", to=found)
+    judged = judge(replace(seen, pinned={**seen.pinned, "torch": pin}), "0.6.13", names=("one-rank",))
+    assert (judged.status, judged.reason) == (("pass", None) if same else ("fail", "PIN_SKEW"))

@@ -216,6 +216,26 @@ def test_a_disk_that_fills_up_in_the_middle_is_no_crash(
     monkeypatch.setattr(process.Worker, "__init__", full)
     code, body = smoke("--scenario", "one-rank")
     assert (code, body["records"][0]["status"], body["records"][0]["reason"]) == (3, "not-run", "NO_DISK")
+    assert [one["not_run"] for one in body["records"][0]["measurements"]["scenarios"]] == ["the run could not go on"]
+
+
+@pytest.mark.parametrize("where", ["subprocess.run", "tooling.edges.smoke.process.Worker.__init__"])
+def test_where_no_process_can_be_started_that_is_told(
+    smoke: Smoke, packages: Callable[..., None], monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    """Containers have a limit for processes; git is asked before."""
+    packages(flashinfer="")
+    real = subprocess.run
+
+    def refuse(*words: Any, **options: Any) -> Any:
+        if where == "subprocess.run" and "tooling.edges.smoke.machine" not in words[0]:
+            return real(*words, **options)
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(where, refuse)
+    code, body = smoke("--scenario", "one-rank")
+    assert (code, body["records"][0]["status"], body["records"][0]["reason"]) == (3, "not-run", "NO_PROCESS")
+    assert "Resource temporarily unavailable" in body["error"]["message"]
 
 
 @pytest.mark.parametrize("streams", ["", "<&-", "<&- >&-"], ids=["open", "no stdin", "neither"])

@@ -6,13 +6,13 @@ import pytest
 
 from tooling.errors import ExitCode
 from tooling.smoke.container_errors import (
-    cut_message,
     lacks,
     read_cuda_message,
     read_death,
     read_engine_message,
     read_init_message,
 )
+from tooling.smoke.one_line import one_line
 
 HOOK = (
     "failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: "
@@ -149,7 +149,7 @@ def test_an_unknown_refusal_is_quoted() -> None:
 
 
 def test_a_long_message_keeps_its_end() -> None:
-    cut = cut_message("begin " + "x" * 5000 + " end")
+    cut = one_line("begin " + "x" * 5000 + " end")
     assert cut.startswith("begin ")
     assert cut.endswith(" end")
     assert len(cut) < 400

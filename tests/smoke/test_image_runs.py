@@ -218,12 +218,6 @@ def test_a_jit_cache_goes_in_and_comes_out_with_times_and_modes(smoke: Smoke, im
     assert os.access(cache / "kernel.so", os.X_OK)
 
 
-def test_a_jit_cache_that_is_a_file_is_bad_input(smoke: Smoke, images: Images, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    done = smoke("--image", images.whole, "--jit-cache", str(tmp_path / "file"))
-    assert (done.status, done.records) == (2, {})
-
-
 def test_an_evidence_folder_that_cannot_be_written_is_said_before_anything_starts(
     smoke: Smoke, images: Images, tmp_path: Path
 ) -> None:

@@ -15,13 +15,13 @@ QUIET_S = 2.0
 @contextmanager
 def waiting(what: str) -> Iterator[None]:
     """Shows `what` until the block ends."""
-    if sys.stderr.isatty():
+    if _is_terminal():
         from rich.console import Console  # noqa: PLC0415 - 100 ms, only on a terminal
 
         with Console(stderr=True).status(what):
             yield
         return
-    timer = threading.Timer(QUIET_S, lambda: print(f"{what} …", file=sys.stderr, flush=True))
+    timer = threading.Timer(QUIET_S, lambda: _say(f"{what} …"))
     timer.daemon = True
     timer.start()
     try:
@@ -37,7 +37,7 @@ LINE_EVERY_S = 10.0
 
 def follow(items: Iterable[Item], *, total: int, what: str) -> Iterator[Item]:
     """The items, while a bar (or sparse lines) says how many of `total` have come."""
-    if not sys.stderr.isatty():
+    if not _is_terminal():
         yield from _follow_in_lines(items, total=total, what=what)
         return
     from rich.console import Console  # noqa: PLC0415  # costs 100 ms, paid only where a bar is shown
@@ -56,5 +56,15 @@ def _follow_in_lines(items: Iterable[Item], *, total: int, what: str) -> Iterato
     for count, item in enumerate(items, start=1):
         if time.monotonic() - said >= LINE_EVERY_S:
             said = time.monotonic()
-            print(f"{what}: {count} of {total}", file=sys.stderr, flush=True)
+            _say(f"{what}: {count} of {total}")
         yield item
+
+
+def _is_terminal() -> bool:
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
+def _say(text: str) -> None:
+    """Nothing where stderr is closed: `print` would take stdout, which may carry JSON."""
+    if sys.stderr is not None:
+        print(text, file=sys.stderr, flush=True)

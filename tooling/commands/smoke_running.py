@@ -27,15 +27,16 @@ from tooling.edges.environment import load_environment
 from tooling.edges.evidence_files import load_record, prepare_folder
 from tooling.edges.files.reading import check_root
 from tooling.edges.files.tree import load_optional_text
-from tooling.edges.private_files import private_folder
 from tooling.edges.serving.signals import ending_politely
 from tooling.edges.smoke.devices import check_gpus, choose_devices
 from tooling.edges.smoke.jit_cache import open_jit_cache
 from tooling.edges.smoke.launcher import Launched, find_launched, open_store, say_done
 from tooling.edges.smoke.machine import look_at_machine
 from tooling.edges.smoke.orchestrator import Orchestrator
+from tooling.edges.smoke.refusals import read_refusal
 from tooling.edges.smoke.runs import Conditions
 from tooling.edges.smoke.serving_rank import serve
+from tooling.edges.smoke.undisturbed import scratch_folder
 from tooling.errors import EdgeError, ExitCode, InputError, ToolingError
 from tooling.evidence import Record, seal
 from tooling.findings import Finding
@@ -105,7 +106,7 @@ def _run(stage: Stage, rows: Table, rehearsal: Rehearsal | None, table: str) -> 
 
 def _serve(launched: Launched, cleaned: Cleaned) -> Report:
     """What another rank than the first does: rank 0 records, and this one ends as it does."""
-    with ending_politely(), private_folder() as folder:
+    with ending_politely(), scratch_folder() as folder:
         code = ExitCode(serve(launched, folder, cleaned.environ, sys.executable))
     status = {ExitCode.OK: "pass", ExitCode.FINDINGS: "fail"}.get(code, "not-run")
     return Report(command="smoke", status=status, exit_code=code, fields={"records": []})
@@ -181,7 +182,7 @@ def _conduct(stage: Stage, rows: Table, devices: tuple[int, ...], conditions: Ma
     else:
         stage.jit = {"fresh": True}
     stage.save("not-run", "UNFINISHED")
-    with private_folder() as folder:
+    with scratch_folder() as folder:
         showing = open_showing(stage.terminal, stage.requested)
         orchestrator = Orchestrator(
             Conditions(
@@ -199,13 +200,15 @@ def _conduct(stage: Stage, rows: Table, devices: tuple[int, ...], conditions: Ma
             stage.requested,
             showing,
         )
+        why = INTERRUPTED
         try:
             scenarios = orchestrator.conduct()
         except OSError as cause:
-            raise EdgeError(f"the scenarios' files cannot be kept: {cause}", reason="NO_DISK") from cause
+            why = "the run could not go on"
+            raise read_refusal(cause) from cause
         finally:
             showing.close()
-            stage.so_far = orchestrator.result(INTERRUPTED)
+            stage.so_far = orchestrator.result(why)
     return _finish(stage, orchestrator.scenarios, scenarios, row)
 
 

@@ -124,4 +124,4 @@ def text(value: Any) -> str:
     """A value of either side of a difference, in one spelling: lists sorted."""
     if isinstance(value, list | tuple | set | frozenset):
         return ", ".join(sorted(map(str, value))) or "none"
-    return "nothing" if value is None else str(value)
+    return "nothing" if value is None or value == "" else str(value)

@@ -12,6 +12,7 @@ from tooling.findings import Finding, Severity
 from tooling.smoke.case import text
 from tooling.smoke.consistency import machine_contradictions
 from tooling.smoke.observations import BROKEN, Seen
+from tooling.smoke.one_line import one_line
 
 MAIN = "flashinfer-python"
 OPTIONAL = ("flashinfer-cubin", "flashinfer-jit-cache")
@@ -76,7 +77,9 @@ def _check_row(seen: Seen, row: Row | None) -> Iterator[Finding]:
 def _check_interface(api: Mapping[str, Any], row: Row | None) -> Iterator[Finding]:
     """The installed tuner offers what the row says; what it could not be asked for is a difference as well."""
     if broken := api.get(BROKEN):
-        yield _finding("smoke-interface", "FLASHINFER_BROKEN", f"FlashInfer cannot be imported: {broken}")
+        yield _finding(
+            "smoke-interface", "FLASHINFER_BROKEN", f"FlashInfer cannot be imported: {one_line(str(broken))}"
+        )
         return
     if row is None:
         return
@@ -149,7 +152,7 @@ def _same(found: str, pin: str) -> bool:
     left, right = _version(found), _version(pin)
     if left is None or right is None:
         return found == pin
-    return left == right if right.local else left.public == right.public
+    return left == right if right.local else Version(left.public) == Version(right.public)
 
 
 def _version(text: str) -> Version | None:

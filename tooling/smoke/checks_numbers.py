@@ -30,11 +30,11 @@ whose sums are kept in fewer bits; the bounds are 1.9 to 4.8 times that. A wrong
 def check_numbers(case: Case) -> tuple[Finding, ...]:
     """Every finding on numerical results of the runs that ended."""
     findings: list[Finding] = []
-    labels = {error.label for _, run in case.ended_runs for rank in run.ranks for error in rank.errors}
+    taken = {one for _, run in case.ended_runs for rank in run.ranks for one in _compared(rank)}
     for name, run in case.ended_runs:
         for rank in run.ranks:
             if not nothing_to_tune(case, run):
-                findings += _check_taken(case, name, rank, labels)
+                findings += _check_taken(case, name, rank, taken)
             for error in rank.errors:
                 findings += _check_one(case, name, rank, error)
     return (*findings, *_check_equal(case))
@@ -45,10 +45,10 @@ def bound(error: ErrorSeen) -> float | None:
     return BOUNDS.get((error.operation, error.out or out_type(error)))
 
 
-def _check_taken(case: Case, name: str, rank: RankSeen, labels: set[str]) -> Iterator[Finding]:
+def _check_taken(case: Case, name: str, rank: RankSeen, taken: set[str]) -> Iterator[Finding]:
     """Each operation that was called was compared with float32, and all that was compared elsewhere in the scenario."""
     blind = sorted(called(rank) - {error.operation for error in rank.errors})
-    blind += sorted(labels - {error.label for error in rank.errors})
+    blind += sorted(taken - _compared(rank))
     if blind or not rank.errors:
         detail = (
             f"{', '.join(blind) or 'nothing'} was not compared with float32"
@@ -56,6 +56,11 @@ def _check_taken(case: Case, name: str, rank: RankSeen, labels: set[str]) -> Ite
             else "no result was compared"
         )
         yield case.finding("smoke-numbers", "NO_NUMBERS", detail, run=name, rank=rank.rank)
+
+
+def _compared(rank: RankSeen) -> set[str]:
+    """What was compared, each label with its operation."""
+    return {f"{error.label} ({error.operation})" for error in rank.errors}
 
 
 def _check_one(case: Case, name: str, rank: RankSeen, error: ErrorSeen) -> Iterator[Finding]:

@@ -8,6 +8,7 @@ from tooling.capabilities.gating import Strategy
 from tooling.findings import Finding, Severity
 from tooling.smoke.case import CHECKS, ENDS, Case, called, enters_tuning, is_bucket, passes, text, tuned, was_warm
 from tooling.smoke.observations import RankSeen, RunSeen
+from tooling.smoke.one_line import one_line
 
 CONSEQUENCES = ("StuckError", "PeerFailedError")
 """Errors of the warm-up that a rank raises because another one failed or did not come."""
@@ -50,7 +51,7 @@ def _check_ends(case: Case, name: str, run: RunSeen) -> Iterator[Finding]:
         if rank.end == "ended":
             continue
         step = f" at step {rank.step!r}" if rank.step else " before its first step"
-        why = f": {rank.why}" if rank.why else ""
+        why = f": {one_line(rank.why)}" if rank.why else ""
         status = f" (exit status {rank.exit_status})" if rank.exit_status else ""
         reason = {"error": "WARMUP_FAILED", "died": "DIED", "hung": "HUNG", "not-started": "NOT_STARTED"}[rank.end]
         detail = f"{ENDS[rank.end]}{step}{status}{why}"
@@ -76,7 +77,7 @@ def _met_a_full_disk(rank: RankSeen) -> bool:
 
 def _last_line(rank: RankSeen) -> str:
     lines = [line.strip() for line in rank.log_tail.splitlines() if line.strip()]
-    return f"its log ends: {lines[-1]}" if lines and lines[-1] not in rank.why else ""
+    return f"its log ends: {one_line(lines[-1])}" if lines and lines[-1] not in rank.why else ""
 
 
 def _check_damage(case: Case, name: str, run: RunSeen, *, fetched: bool) -> Iterator[Finding]:
@@ -216,13 +217,14 @@ def _check_ranks(case: Case, name: str, run: RunSeen) -> Iterator[Finding]:
 
 
 def _check_looked(case: Case, name: str, run: RunSeen) -> Iterator[Finding]:
-    """Every operation was looked up in both check passes and at each token count, on all ranks at the same ones.
+    """Every operation was looked up in both check passes and between buckets, and on all ranks of both runs at the same
+    token counts.
 
     No look-ups, no proof.
     """
     if nothing_to_tune(case, run):
         return
-    sizes = {size for _, one in case.ended_runs for rank in one.ranks for size in rank.lookups}
+    elsewhere = {one for _, other in case.ended_runs for rank in other.ranks for one in _looked_up_at(rank)}
     for rank in run.ranks:
         places = {where: passes(rank).get(where, {}) for where in CHECKS}
         places["token counts between buckets"] = _between(rank)
@@ -231,11 +233,21 @@ def _check_looked(case: Case, name: str, run: RunSeen) -> Iterator[Finding]:
             if blind or not counts:
                 detail = f"no look-ups of {text(blind) if blind else 'anything'} in {where}"
                 yield case.finding("smoke-lookups", "ZERO_LOOKUPS", detail, run=name, rank=rank.rank)
-        for operation in sorted(called(rank)):
-            at = {size for size, counts in rank.lookups.items() if counts.get(operation, {}).get("lookups", 0)}
-            if missing := sorted(sizes - at, key=int):
-                detail = f"no look-ups of {operation} at {', '.join(missing)} tokens, where there are others"
-                yield case.finding("smoke-lookups", "ZERO_LOOKUPS", detail, run=name, rank=rank.rank)
+        missing = elsewhere - _looked_up_at(rank)
+        for operation in sorted({operation for operation, _ in missing}):
+            sizes = ", ".join(sorted((size for one, size in missing if one == operation), key=int))
+            detail = f"no look-ups of {operation} at {sizes} tokens, and elsewhere in the scenario there are"
+            yield case.finding("smoke-lookups", "ZERO_LOOKUPS", detail, run=name, rank=rank.rank)
+
+
+def _looked_up_at(rank: RankSeen) -> set[tuple[str, str]]:
+    """Operations and the token counts at which they were looked up."""
+    return {
+        (operation, size)
+        for size, counts in rank.lookups.items()
+        for operation, one in counts.items()
+        if one["lookups"]
+    }
 
 
 def _between(rank: RankSeen) -> dict[str, dict[str, int]]:
@@ -250,4 +262,4 @@ def _between(rank: RankSeen) -> dict[str, dict[str, int]]:
 
 def _some(lines: tuple[str, ...]) -> str:
     rest = f" … and {len(lines) - LINES_SHOWN} more" if len(lines) > LINES_SHOWN else ""
-    return "; ".join(lines[:LINES_SHOWN]) + rest
+    return "; ".join(map(one_line, lines[:LINES_SHOWN])) + rest

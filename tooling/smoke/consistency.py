@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tooling.smoke.case import OUTSIDE, called
+from tooling.smoke.case import OUTSIDE
 from tooling.smoke.observations import ErrorSeen, RankSeen, RunSeen, ScenarioSeen, Seen
 from tooling.smoke.shapes import (
     is_count,
@@ -109,10 +109,7 @@ def _in_errors(rank: RankSeen) -> Iterator[str]:
     labels = [error.label for error in rank.errors]
     if len(set(labels)) != len(labels):
         yield "errors name a label twice"
-    there = called(rank)
     for error in rank.errors:
-        if there and error.operation not in there:
-            yield f"errors of {error.label}: {error.operation} was never called"
         if error.out and error.out != out_type(error, error.out):
             yield f"errors of {error.label}: {error.out} came out"
 

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 
 from tooling.errors import ExitCode
+from tooling.smoke.one_line import one_line
 
-_LONGEST = 300
 _TOOLKIT = "install NVIDIA's container toolkit on the engine's machine, then start the engine again"
 _NOT_FOUND = 127
 _UPDATE = "update the driver of the engine's machine, or build the image for an older CUDA"
@@ -35,7 +35,7 @@ def read_engine_message(message: str) -> Cause:
     for pattern, cause in _ENGINE_RULES:
         if pattern.search(message):
             return cause
-    said = cut_message(message)
+    said = one_line(message)
     return Cause(reason="ENGINE_REFUSED", sentence=f"the engine does not start the container: {said}", hint="")
 
 
@@ -65,7 +65,7 @@ def read_cuda_message(log: str) -> Cause | None:
 
 def read_death(*, exit_status: int | None, out_of_memory: bool, log: str) -> Cause:
     """Why the container's process ended without an answer. `exit_status` None: it was still there at the deadline."""
-    last = cut_message(next((line for line in reversed(log.splitlines()) if line.strip()), ""))
+    last = one_line(next((line for line in reversed(log.splitlines()) if line.strip()), ""))
     said = f"; the last line that it wrote: {last}" if last else "; it wrote nothing"
     if exit_status is None:
         return Cause(
@@ -100,12 +100,6 @@ def lacks(what: str, found: str = "") -> Cause:
         hint="is it the release image? `nox -s image` says what is in it",
         exit_code=ExitCode.FINDINGS,
     )
-
-
-def cut_message(message: str) -> str:
-    """A message on one line, cut in the middle where it is too long: what the engine says stands at the end."""
-    line = " ".join(message.split())
-    return line if len(line) <= _LONGEST else f"{line[: _LONGEST // 3]} … {line[-2 * _LONGEST // 3 :]}"
 
 
 # Older releases of NVIDIA's library put spaces around the sign and end the line there.

@@ -9,6 +9,8 @@ from tooling.redaction import redact_text
 
 STAY = frozenset(
     {
+        "CUBLASLT_WORKSPACE_SIZE",
+        "CUBLAS_WORKSPACE_CONFIG",
         "FLASHINFER_CUBIN_DIR",
         "FLASHINFER_CUBINS_REPOSITORY",
         "FLASHINFER_CUDA_ARCH_LIST",
@@ -21,9 +23,11 @@ STAY = frozenset(
         "FLASHINFER_NVCC_LAUNCHER",
         "FLASHINFER_NVCC_THREADS",
         "LD_PRELOAD",
+        "NVIDIA_TF32_OVERRIDE",
     }
 )
-"""How kernels are compiled and what is logged, not what is tuned. Said in the record, left as they are."""
+"""How kernels are compiled, which of them libraries may choose, and what is logged; an engine has these as well. Said
+in the record, left as they are."""
 
 STAY_PREFIXES = ("CUDA_", "NCCL_", "GLOO_", "TORCH_")
 TOLD = frozenset(

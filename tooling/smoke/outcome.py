@@ -28,9 +28,11 @@ WEIGHTS = {
     reason: weight
     for weight, reason in enumerate((
         "INTERRUPTED", "NO_GPU", "NO_DISK", "CORRUPT", "NO_FLASHINFER", "NO_ROW", "WRONG_ROW", "PIN_SKEW", "UNPINNED",
-        "FLASHINFER_BROKEN", "API_DIFFERS", "OTHER_MACHINE", "DIED", "WARMUP_FAILED", "HUNG", "GAVE_UP",
-        "NOT_STARTED", "STICKY_CUDA_ERROR", "OUT_OF_MEMORY", "WRONG_STRATEGY", "LAID_OUT_CHANGED", "NOT_ANEW",
-        "WARM_MISSED", "ROUND_TRIP_LOSS", "RANKS_DIFFER", "MISSES", "NOT_FINITE", "WRONG_NUMBERS",
+        "FLASHINFER_BROKEN", "API_DIFFERS", "OTHER_MACHINE", "JIT_CACHE_FOREIGN", "DIED", "WARMUP_FAILED", "HUNG",
+        "GAVE_UP", "NOT_STARTED", "STICKY_CUDA_ERROR", "OUT_OF_MEMORY", "WRONG_STRATEGY", "SKIP_OPS",
+        "NOT_LAID_OUT", "NOT_RECOGNISED", "LAID_OUT_READ", "LAID_OUT_CHANGED", "NOT_KEPT", "NOT_REPLACED",
+        "ROUND_TRIP_LOSS", "NOT_ANEW", "WARM_MISSED", "NOTHING_TUNED", "RANKS_DIFFER", "MISSES", "NOT_FINITE",
+        "WRONG_NUMBERS",
     ))
 }  # fmt: skip
 """Causes before what they bring about; reasons that are not here come after these, as they were found."""

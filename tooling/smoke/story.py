@@ -10,6 +10,7 @@ from tooling.findings import Finding, Severity
 from tooling.smoke.case import ENDS, passes, tuned, was_warm
 from tooling.smoke.checks_cache import kept_files
 from tooling.smoke.observations import RankSeen, RunSeen, ScenarioSeen, Seen
+from tooling.smoke.one_line import one_line
 from tooling.smoke.summary import describe_machine
 
 
@@ -154,7 +155,7 @@ def _ended(rank: RankSeen) -> str:
         return "ended well"
     step = f"at step {rank.step!r}" if rank.step else "before its first step"
     status = f", exit status {rank.exit_status}" if rank.exit_status else ""
-    return f"{ENDS[rank.end]} {step}{status}{f': {rank.why}' if rank.why else ''}"
+    return f"{ENDS[rank.end]} {step}{status}{f': {one_line(rank.why)}' if rank.why else ''}"
 
 
 def _absent(seen: Seen, judged: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -27,6 +29,18 @@ def test_files_are_listed_with_their_bytes(tmp_path: Path) -> None:
     (after,) = list_files(tmp_path)
     assert (before.path, before.size_bytes) == ("a/b/x.json", 3)
     assert before.sha256 != after.sha256
+
+
+def test_a_huge_file_is_not_read_into_memory_as_a_whole(tmp_path: Path) -> None:
+    """A hole of half a gigabyte; peaks below a tenth of it."""
+    (tmp_path / "huge").touch()
+    os.truncate(tmp_path / "huge", 512 * 1024**2)
+    tracemalloc.start()
+    (found,) = list_files(tmp_path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found.size_bytes == 512 * 1024**2
+    assert peak < 50 * 1024**2
 
 
 def test_a_truncated_and_a_foreign_file_are_what_the_warm_up_calls_so(tmp_path: Path) -> None:

@@ -77,8 +77,18 @@ def test_a_bypass_is_taken_out_and_reported(name: str) -> None:
     assert cleaned.environ["PATH"] == "/bin"
 
 
-@pytest.mark.parametrize("name", ["FLASHINFER_CUDA_ARCH_LIST", "FLASHINFER_NVCC", "CUDA_LAUNCH_BLOCKING", "LD_PRELOAD"])
-def test_what_says_how_kernels_are_compiled_stays_and_is_reported(name: str) -> None:
+@pytest.mark.parametrize(
+    "name",
+    [
+        "FLASHINFER_CUDA_ARCH_LIST",
+        "FLASHINFER_NVCC",
+        "CUDA_LAUNCH_BLOCKING",
+        "CUBLAS_WORKSPACE_CONFIG",
+        "NVIDIA_TF32_OVERRIDE",
+        "LD_PRELOAD",
+    ],
+)
+def test_what_says_how_kernels_are_compiled_or_chosen_stays_and_is_reported(name: str) -> None:
     cleaned = clean({name: "x"})
     assert (cleaned.environ[name], dict(cleaned.overrides), dict(cleaned.bypasses)) == ("x", {name: "x"}, {})
 

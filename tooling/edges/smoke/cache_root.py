@@ -27,21 +27,20 @@ def check_room(*folders: Path) -> None:
 
 
 def list_files(root: Path) -> tuple[FileSeen, ...]:
-    """Every file below the root, sorted by path; locks are files too, and nothing that is no file is opened."""
+    """Every file below the root, sorted by path; locks are files too, and nothing that is no file is opened.
+
+    However large a file is that a worker has left there, it is never in memory as a whole.
+    """
     found = []
     for folder, _, names in os.walk(root):
-        for name in names:
-            path = Path(folder, name)
+        for path in (Path(folder, name) for name in names):
             if not path.is_file():
                 continue
-            data = path.read_bytes()
-            found.append(
-                FileSeen(
-                    path=path.relative_to(root).as_posix(),
-                    size_bytes=len(data),
-                    sha256="sha256:" + hashlib.sha256(data).hexdigest(),
-                )
-            )
+            with path.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+                size_bytes = file.tell()
+            name = path.relative_to(root).as_posix()
+            found.append(FileSeen(path=name, size_bytes=size_bytes, sha256=f"sha256:{digest}"))
     return tuple(sorted(found, key=lambda file: file.path))
 
 

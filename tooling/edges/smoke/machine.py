@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from tooling.edges.smoke.process import PACKAGE_HOME
+from tooling.edges.smoke.refusals import read_refusal
 from tooling.errors import EdgeError
 from tooling.smoke.observations import BROKEN
 
@@ -73,6 +74,8 @@ def look_at_machine(environ: Mapping[str, str], packages: Iterable[str] = ()) ->
         raise EdgeError(
             f"torch and FlashInfer could not be looked at within {LIMIT_S:.0f} s", reason="STUCK"
         ) from cause
+    except OSError as cause:
+        raise read_refusal(cause) from cause
     if (told := _find_answer(done.stdout)) is not None:
         return told
     last = (done.stderr.strip().splitlines() or ["nothing was said"])[-1]

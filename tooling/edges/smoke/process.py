@@ -54,6 +54,11 @@ class Worker:
         return self.order.rank
 
     @property
+    def process_id(self) -> int:
+        """Of the process, which leads its group."""
+        return self._process.pid
+
+    @property
     def alive(self) -> bool:
         return self._process.poll() is None
 

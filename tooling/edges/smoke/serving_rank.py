@@ -14,6 +14,7 @@ from typing import Any
 from tooling.edges.serving.reaping import end_all
 from tooling.edges.smoke.launcher import SILENT_S, Launched, hear_done, open_store
 from tooling.edges.smoke.process import Worker
+from tooling.edges.smoke.undisturbed import undisturbed
 from tooling.smoke.orders import Order
 
 LOOK_EVERY_S = 0.1
@@ -25,7 +26,8 @@ def serve(launched: Launched, folder: Path, environ: Mapping[str, str], python: 
     try:
         return _serve(launched, folder, environ, python, mark)
     finally:
-        end_all(mark, None, grace_s=0.0)
+        with undisturbed():
+            end_all(mark, None, grace_s=0.0)
 
 
 def choose_gpu(order: Order, launched: Launched) -> int | None:

@@ -8,8 +8,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from tooling.edges.serving.leash import Leash
 from tooling.edges.serving.reaping import end_all
 from tooling.edges.smoke.process import Worker
+from tooling.edges.smoke.undisturbed import undisturbed
 from tooling.smoke.observations import RankSeen
 from tooling.smoke.orders import Order
 from tooling.warmup.deadlines import Late, Wait, next_wait
@@ -36,6 +38,7 @@ class Crew:
         self, orders: Sequence[Order], folder: Path, environ: Mapping[str, str], *, python: str, relayed: bool = False
     ) -> None:
         self._mark = secrets.token_hex(8)
+        self._leash: Leash | None = None
         self.workers: list[Worker] = []
         folder.mkdir(parents=True, exist_ok=True)
         try:
@@ -43,6 +46,8 @@ class Crew:
                 self.workers.append(
                     Worker(order, folder, environ, self._mark, python=python, relayed=relayed and order.rank > 0)
                 )
+            # Workers that hear of our end kill each other, and a stray that is born meanwhile has nobody but this.
+            self._leash = Leash("process", self._mark, str(self.workers[0].process_id), environ=environ)
         except BaseException:
             self.close()
             raise
@@ -58,12 +63,15 @@ class Crew:
         return tuple(worker.seen() for worker in self.workers)
 
     def close(self) -> None:
-        """Kills what is left, strays that left their group too."""
-        for worker in self.workers:
-            worker.kill("the run was given up")
-        for worker in self.workers:
-            worker.close()
-        end_all(self._mark, None, grace_s=0.0)
+        """Kills what is left, strays that left their group too; once begun, no signal keeps it from ending them."""
+        with undisturbed():
+            for worker in self.workers:
+                worker.kill("the run was given up")
+            for worker in self.workers:
+                worker.close()
+            end_all(self._mark, None, grace_s=0.0)
+            if self._leash is not None:
+                self._leash.release()
 
     def _watch(self, deadlines: Deadlines, tell: Tell, peer_grace_s: float) -> None:
         now = time.monotonic()
