@@ -9,8 +9,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from tooling.edges.private_files import private_folder
-
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+from tooling.edges.serving.signals import WISHES
 
 
 @contextmanager
@@ -24,7 +23,7 @@ def undisturbed() -> Iterator[None]:
         yield
         return
     heard: list[int] = []
-    before = {number: handler for number in ENDING if callable(handler := signal.getsignal(number))}
+    before = {number: handler for number in WISHES if callable(handler := signal.getsignal(number))}
     try:
         for number in before:
             signal.signal(number, lambda number, _: heard.append(number))
