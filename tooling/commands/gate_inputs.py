@@ -14,13 +14,13 @@ from tooling.edges import clock
 from tooling.edges.capability_table import load_table
 from tooling.edges.evidence_files import is_record_name, load_evidence
 from tooling.edges.files.reading import load_text
-from tooling.edges.files.tree import load_optional_text, load_settings
+from tooling.edges.files.tree import find_versions_file, load_optional_text, load_settings
 from tooling.errors import InputError
 from tooling.gate.candidate import Given
 from tooling.gate.policy import Channel
 from tooling.gate.policy_text import parse_policy
 from tooling.gate.values import EvidenceFile
-from tooling.pins.settings import FILE, VERSIONS_FILES
+from tooling.pins.settings import FILE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,10 +100,7 @@ def _check_before(before: list[Path], folders: list[Path]) -> None:
 
 def _given(args: argparse.Namespace, channel: Channel) -> Given:
     """The tree's own pins and configurations, where there is a tree with any; the records must be of them."""
-    settings = load_settings(args.root)
-    names = (settings.versions_file,) if settings.versions_file else VERSIONS_FILES
-    file = next((name for name in names if load_optional_text(args.root, name) is not None), None)
-    pins, version, _ = load_pins(args.root, file)
+    pins, version, _ = load_pins(args.root, find_versions_file(args.root, load_settings(args.root)))
     texts = {subject: load_optional_text(args.root, path) for subject, path in channel.gsm8k.subjects.items()}
     return Given(
         pins_sha256=pins,
