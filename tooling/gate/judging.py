@@ -15,7 +15,7 @@ from tooling.gate.candidate import Candidate
 from tooling.gate.gsm8k_rules import check_gsm8k
 from tooling.gate.image_rules import check_image_record
 from tooling.gate.policy import Channel
-from tooling.gate.remarks import Remark, contradiction, failure, note, public, shown_time
+from tooling.gate.remarks import Remark, contradiction, failure, note, public, same_commit, shown_time
 from tooling.gate.smoke_rules import check_smoke_record
 
 CLOCK_SKEW = timedelta(minutes=5)
@@ -105,7 +105,7 @@ def _commit(record: Record, channel: Channel, candidate: Candidate) -> Iterator[
     if record.commit is None:
         if not channel.allows("no-commit"):
             yield Remark(word="NO_COMMIT", detail="the record names no commit (`--commit SHA` gives one without git)")
-    elif candidate.commit is not None and not _same_commit(record.commit, candidate.commit):
+    elif candidate.commit is not None and not same_commit(record.commit, candidate.commit):
         yield _foreign("commit", record.commit[:12], candidate.commit[:12])
 
 
@@ -172,12 +172,6 @@ def _check_sites(record: Record) -> Iterator[Remark]:
         if not isinstance(found, str) or public(found) != public(record.flashinfer_version or ""):
             yield contradiction(f"the check passes at {record.flashinfer_version} and saw a pin at {found}")
             return
-
-
-def _same_commit(one: str, other: str) -> bool:
-    """Equal, or one is the beginning of the other, as git shortens them."""
-    short, long = sorted((one.lower(), other.lower()), key=len)
-    return len(short) >= 7 and long.startswith(short)
 
 
 def _foreign(what: str, found: str, expected: str) -> Remark:
