@@ -427,6 +427,34 @@ def test_a_bypass_and_an_override_that_the_channel_allows_are_still_shown() -> N
     assert {"BYPASS smoke sm90", "OVERRIDE image release"} <= set(words(verdict, Outcome.PASS))
 
 
+def test_what_a_build_was_told_in_place_of_the_dockerfile_s_words_is_shown() -> None:
+    records = evidence()
+    told = {**records["image release"].measurements, "replaced": ["--base-image registry.example/cuda:13"]}
+    records["image release"] = replace(records["image release"], measurements=told)
+    verdict = verdict_of(records)
+    assert words(verdict) == []
+    [shown] = [reason.detail for reason in verdict.reasons if reason.word == "OVERRIDE"]
+    assert shown == "the build was told `--base-image registry.example/cuda:13`, in place of what the Dockerfile names"
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [("tags=a:b", []), ("labels.a=b", []), ("output=type=cacheonly", ["OVERRIDE image release"])],
+)
+def test_a_build_that_left_its_image_elsewhere_is_overridden(key: str, expected: list[str]) -> None:
+    records = evidence()
+    records["image release"] = measured(records["image release"], "overrides", to=[f"release.{key}"])
+    assert words(verdict_of(records)) == expected
+
+
+def test_an_image_that_was_proved_and_not_built_says_so_and_what_its_label_says() -> None:
+    records = evidence()
+    told = {**records["image release"].measurements, "verified": "a:b", "revision": OTHER_COMMIT}
+    records["image release"] = replace(records["image release"], measurements=told)
+    [shown] = [reason.detail for reason in verdict_of(records).reasons if reason.word == "VERIFIED"]
+    assert shown == "the image was proved and not built here; its label says that it was built from commit dddddddddddd"
+
+
 def test_a_known_fault_that_shows_must_be_allowed_and_in_time() -> None:
     at, end = POLICY.index("[[channels"), len(POLICY)
     unlisted = make_channel(text=POLICY[:at])

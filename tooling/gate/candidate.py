@@ -29,8 +29,9 @@ class Given:
 class Candidate:
     """The release under judgement. `images`: config digest by target; `tested`: the image that stages must run in.
 
-    `layers`: digests of an image's layers, bottom first, by its config digest; `tag`: a name of the tested image;
-    `configs` as they were given.
+    `layers`: digests of an image's layers, bottom first, by its config digest; `proved`: images with a passing record;
+    `tag`: a name of the tested image; `platforms`: the platform of each image that was built together with the tested
+    one, by config digest; `configs` as they were given.
     """
 
     pins_sha256: str | None
@@ -39,12 +40,16 @@ class Candidate:
     images: Mapping[str, str] = field(default_factory=dict)
     tested: str | None = None
     layers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    proved: frozenset[str] = frozenset()
     tag: str | None = None
+    platforms: Mapping[str, str] = field(default_factory=dict)
     configs: Mapping[str, str] = field(default_factory=dict)
 
     def derives(self, image_id: str) -> bool:
-        """Whether that image was built from the tested one: its layers begin with all of the tested one's."""
-        return extends(self.layers.get(image_id, ()), self.layers.get(self.tested or "", ()))
+        """Whether that image was proved and built from the tested one: its layers begin with all of that one's."""
+        return image_id in self.proved and extends(
+            self.layers.get(image_id, ()), self.layers.get(self.tested or "", ())
+        )
 
 
 def find_candidate(records: Sequence[Record], channel: Channel, given: Given) -> Candidate:
@@ -67,6 +72,8 @@ def find_candidate(records: Sequence[Record], channel: Channel, given: Given) ->
         images={target: image for target, image in images.items() if target in channel.image.targets},
         tested=tested,
         layers=layers,
+        proved=frozenset(one.image_id for one in ours if one.image_id and (one.stage, one.status) == ("image", "pass")),
+        platforms=_platforms(ours, tested),
         tag=_first(_tag(record) for record in ours if record.image_id == tested),
         configs=given.configs,
     )
@@ -111,6 +118,15 @@ def _whole(commit: str | None, told: Sequence[str]) -> str | None:
 def _layers(record: Record) -> tuple[str, ...]:
     value = record.measurements.get("layers")
     return tuple(map(str, value)) if isinstance(value, list) else ()
+
+
+def _platforms(records: Iterable[Record], tested: str | None) -> dict[str, str]:
+    """The platforms of the newest record of the tested image, by their images."""
+    told = (
+        one.measurements.get("platform_images") for one in records if one.stage == "image" and one.image_id == tested
+    )
+    found = next((images for images in told if isinstance(images, Mapping)), {})
+    return {str(image): str(platform) for platform, image in found.items()}
 
 
 def _tag(record: Record) -> str | None:

@@ -95,10 +95,8 @@ def _identity(record: Record, channel: Channel, candidate: Candidate) -> Iterato
         yield from _configuration(record, candidate)
     if record.stage in {"smoke", "gsm8k"}:
         yield from _image(record, channel, candidate)
-    elif (
-        record.stage == "image" and record.image_id != (newest := candidate.images.get(record.subject or "")) and newest
-    ):
-        yield Remark(word="SUPERSEDED", detail=f"the image of this target is {newest[:19]}")
+    elif record.stage == "image":
+        yield from _target(record, candidate)
 
 
 def _commit(record: Record, channel: Channel, candidate: Candidate) -> Iterator[Remark]:
@@ -119,7 +117,26 @@ def _image(record: Record, channel: Channel, candidate: Candidate) -> Iterator[R
         if candidate.derives(record.image_id):
             yield note("DERIVED_IMAGE", f"it ran in {record.image_id[:19]}, built from {candidate.tested[:19]}")
         else:
-            yield _foreign("image", record.image_id[:19], candidate.tested[:19])
+            yield Remark(word="FOREIGN", detail=_other_image(record.image_id, candidate.tested, candidate))
+
+
+def _other_image(found: str, tested: str, candidate: Candidate) -> str:
+    detail = f"the record is of another image: {found[:19]}, expected {tested[:19]}"
+    platform = candidate.platforms.get(found)
+    if platform is not None:
+        return f"{detail}; it is the same build's for {platform}: build with `--platform {platform}` alone"
+    return f"{detail}, or one built FROM it that `nox -s image -- --verify NAME` has proved"
+
+
+def _target(record: Record, candidate: Candidate) -> Iterator[Remark]:
+    """The newest image of its target, and of no other: a build makes one image for each target."""
+    newest = candidate.images.get(record.subject or "")
+    if newest is not None and record.image_id != newest:
+        yield Remark(word="SUPERSEDED", detail=f"the image of this target is {newest[:19]}")
+    same = [name for name, image in candidate.images.items() if name != record.subject and image == record.image_id]
+    if newest is not None and same and "verified" in record.measurements:
+        detail = f"the image is that of {', '.join(sorted(same))} as well; build one for each target"
+        yield Remark(word="ONE_IMAGE", detail=detail)
 
 
 def _configuration(record: Record, candidate: Candidate) -> Iterator[Remark]:
