@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tooling.capabilities.table import Table
 from tooling.commands.recording import load_pins
-from tooling.edges import clock
+from tooling.edges import clock, git
 from tooling.edges.capability_table import load_table
 from tooling.edges.evidence_files import is_record_name, load_evidence
 from tooling.edges.files.reading import load_text
@@ -106,6 +106,7 @@ def _given(args: argparse.Namespace, channel: Channel) -> Given:
         pins_sha256=pins,
         flashinfer_version=version,
         commit=args.commit,
+        head=None if pins is None else git.load_head(args.root),
         configs={name: hashlib.sha256(text.text.encode()).hexdigest() for name, text in texts.items() if text},
     )
 

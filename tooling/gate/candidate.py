@@ -16,12 +16,14 @@ _TELLING = ("image", "check", "smoke", "gsm8k")
 class Given:
     """What is known beside the records: the tree's own pins and release, and the commit that was asked for.
 
+    `head`: the commit that the tree is at, which nobody asked for; it is compared with and judges nothing.
     `configs`: the sha256 of the tree's own file of an evaluation, by the record's subject; absent where it has none.
     """
 
     pins_sha256: str | None = None
     flashinfer_version: str | None = None
     commit: str | None = None
+    head: str | None = None
     configs: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -31,7 +33,7 @@ class Candidate:
 
     `layers`: digests of an image's layers, bottom first, by its config digest; `proved`: images with a passing record;
     `tag`: a name of the tested image; `platforms`: the platform of each image that was built together with the tested
-    one, by config digest; `configs` as they were given.
+    one, by config digest; `head`, which is None where a commit was asked for, and `configs` as they were given.
     """
 
     pins_sha256: str | None
@@ -43,6 +45,7 @@ class Candidate:
     proved: frozenset[str] = frozenset()
     tag: str | None = None
     platforms: Mapping[str, str] = field(default_factory=dict)
+    head: str | None = None
     configs: Mapping[str, str] = field(default_factory=dict)
 
     def derives(self, image_id: str) -> bool:
@@ -75,6 +78,7 @@ def find_candidate(records: Sequence[Record], channel: Channel, given: Given) ->
         proved=frozenset(one.image_id for one in ours if one.image_id and (one.stage, one.status) == ("image", "pass")),
         platforms=_platforms(ours, tested),
         tag=_first(_tag(record) for record in ours if record.image_id == tested),
+        head=None if given.commit else given.head,
         configs=given.configs,
     )
 
