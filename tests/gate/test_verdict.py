@@ -513,3 +513,27 @@ def test_a_version_of_thousands_of_digits_is_malformed() -> None:
     verdict = verdict_of(records)
     assert verdict.outcome is INCOMPLETE
     assert "MALFORMED check" in words(verdict)
+
+
+def test_a_record_that_nothing_asks_for_does_not_say_what_is_judged() -> None:
+    """An image of last week beside today's check; a nightly image of a later commit or of other pins."""
+    newer = {"started": AS_OF - timedelta(minutes=9), "ended": AS_OF}
+    later = make_record("image", "nightly", commit=OTHER_COMMIT, image_id=OTHER_IMAGE, **newer)
+    bumped = replace(later, pins_sha256=OTHER_PINS, flashinfer_version="0.6.14")
+    for other in (later, bumped):
+        verdict = verdict_of([*evidence().values(), other])
+        assert (verdict.outcome, verdict.commit, words(verdict)) == (PASS, COMMIT, [])
+    pull_request = make_channel(text='[channels.release]\nstages = ["check"]\n')
+    old = make_record("image", "release", commit=OTHER_COMMIT)
+    assert words(verdict_of([evidence()["check"], old], pull_request)) == []
+    assert words(verdict_of([old], pull_request)) == ["MISSING check"]
+
+
+def test_an_image_built_from_ours_does_not_say_which_commit_ours_is_of() -> None:
+    records = evidence()
+    more = {**records["image release"].measurements, "layers": [*LAYERS, "sha256:" + "e" * 64], "verified": "engine:1"}
+    theirs = replace(
+        records["image release"], commit=OTHER_COMMIT, image_id=OTHER_IMAGE, measurements=more, ended=AS_OF
+    )
+    verdict = verdict_of([*records.values(), theirs])
+    assert (verdict.outcome, verdict.commit) == (PASS, COMMIT)

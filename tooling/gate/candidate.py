@@ -57,7 +57,7 @@ class Candidate:
 
 def find_candidate(records: Sequence[Record], channel: Channel, given: Given) -> Candidate:
     """What the records speak of: what was given holds; the rest is what the newest telling records say."""
-    telling = [*_by_weight(record for record in records if record.stage in _TELLING)]
+    telling = _by_weight((record for record in records if record.stage in _TELLING), channel)
     pins = given.pins_sha256 or _first(record.pins_sha256 for record in telling)
     ours = [record for record in telling if record.pins_sha256 == pins]
     layers = {record.image_id: found for record in records if record.image_id and (found := _layers(record))}
@@ -69,7 +69,7 @@ def find_candidate(records: Sequence[Record], channel: Channel, given: Given) ->
         pins_sha256=pins,
         flashinfer_version=given.flashinfer_version or _first(record.flashinfer_version for record in ours),
         commit=_whole(
-            given.commit or _first(record.commit for record in ours if record.status != "fail"),
+            given.commit or _first(record.commit for record in ours if _tells_commit(record, images)),
             [record.commit for record in ours if record.commit],
         ),
         images={target: image for target, image in images.items() if target in channel.image.targets},
@@ -83,10 +83,19 @@ def find_candidate(records: Sequence[Record], channel: Channel, given: Given) ->
     )
 
 
-def _by_weight(records: Iterable[Record]) -> list[Record]:
-    """Telling stages first, and of one stage the newest first; equal ones in an order of their own content."""
+def _by_weight(records: Iterable[Record], channel: Channel) -> list[Record]:
+    """What the channel asks for first, then telling stages first, and of one stage the newest first; equal ones in an
+    order of their own content. A record that nothing asks for may be of last week, or of the next release.
+    """
     newest = sorted(records, key=lambda record: (record.ended, record.started, repr(record)), reverse=True)
-    return sorted(newest, key=lambda record: _TELLING.index(record.stage))
+    asked = channel.required
+    return sorted(newest, key=lambda one: ((one.stage, one.subject) not in asked, _TELLING.index(one.stage)))
+
+
+def _tells_commit(record: Record, images: Mapping[str, str]) -> bool:
+    """Not one that failed, and not one of an image that is not, or no longer, its target's."""
+    is_other = record.stage == "image" and record.image_id not in {None, images.get(record.subject or "")}
+    return record.status != "fail" and not is_other
 
 
 def _images(records: Iterable[Record], layers: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
