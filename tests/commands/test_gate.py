@@ -279,8 +279,14 @@ def test_records_must_be_of_the_trees_own_pins(tmp_path: Path, capsys: pytest.Ca
     for record in evidence().values():
         write_record(root / "evidence", record)
     assert {item["reason"] for item in asked(capsys, root)["reasons"] if item["outcome"] != "PASS"} >= {"FOREIGN"}
-    for record in evidence().values():
+    text = "accuracy_threshold: 0.4\n"
+    told = measured(evidence()["gsm8k qwen"], "config", "sha256", to=hashlib.sha256(text.encode()).hexdigest())
+    for record in {**evidence(), "gsm8k qwen": told}.values():
         write_record(root / "evidence", replace(record, pins_sha256=pins))
+    missing = asked(capsys, root)
+    assert [item["reason"] for item in missing["reasons"] if item["outcome"] != "PASS"] == ["FOREIGN"]
+    assert missing["reasons"][0]["detail"].endswith("expected none: the tree has no such file")
+    write(root, "configs/gsm8k/qwen.yaml", text)
     assert gate(root) == 0
     write(root, "requirements/cuda.txt", "flashinfer-python==0.6.13\n")
     assert gate(root) == 5

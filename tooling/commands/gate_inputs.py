@@ -21,6 +21,7 @@ from tooling.gate.policy import Channel
 from tooling.gate.policy_text import parse_policy
 from tooling.gate.values import EvidenceFile
 from tooling.pins.settings import FILE
+from tooling.pins.texts import SourceText
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,8 +108,13 @@ def _given(args: argparse.Namespace, channel: Channel) -> Given:
         flashinfer_version=version,
         commit=args.commit,
         head=None if pins is None else git.load_head(args.root),
-        configs={name: hashlib.sha256(text.text.encode()).hexdigest() for name, text in texts.items() if text},
+        configs={name: _sha256(text) for name, text in texts.items() if text is not None or pins is not None},
     )
+
+
+def _sha256(text: SourceText | None) -> str:
+    """As the stage takes it of a configuration; "" where the tree has none, which no configuration has."""
+    return "" if text is None else hashlib.sha256(text.text.encode()).hexdigest()
 
 
 def read_by_gate(path: Path, folders: list[Path]) -> bool:

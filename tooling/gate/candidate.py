@@ -17,7 +17,8 @@ class Given:
     """What is known beside the records: the tree's own pins and release, and the commit that was asked for.
 
     `head`: the commit that the tree is at, which nobody asked for; it is compared with and judges nothing.
-    `configs`: the sha256 of the tree's own file of an evaluation, by the record's subject; absent where it has none.
+    `configs`: the sha256 of the tree's own file of an evaluation, by the record's subject, "" where a tree with pins
+    has no such file; absent where there is no tree.
     """
 
     pins_sha256: str | None = None

@@ -144,7 +144,7 @@ def _configuration(record: Record, candidate: Candidate) -> Iterator[Remark]:
     wanted, config = candidate.configs.get(record.subject or ""), record.measurements.get("config")
     found = config.get("sha256") if isinstance(config, Mapping) else None
     if wanted is not None and found != wanted:
-        yield _foreign("configuration", str(found)[:12], wanted[:12])
+        yield _foreign("configuration", str(found)[:12], wanted[:12] or "none: the tree has no such file")
 
 
 def _times(record: Record, channel: Channel, as_of: datetime) -> Iterator[Remark]:
