@@ -335,6 +335,20 @@ def test_another_build_of_the_same_pins_is_named_where_it_is_the_baseline() -> N
     assert "SAME_PINS gsm8k qwen" in words(verdict_of(records), Outcome.PASS)
 
 
+@pytest.mark.parametrize(("lost", "gained", "holds"), [(0, 0, True), (0, 5, True), (0, 6, False), (6, 0, False)])
+def test_a_warm_run_that_answers_otherwise_in_either_direction_is_judged_again(
+    lost: int, gained: int, *, holds: bool
+) -> None:
+    records = evidence()
+    body = dict(records["gsm8k qwen"].measurements)
+    warm = {**body["baseline"], "source": None, "lost": lost, "gained": gained}  # type: ignore[dict-item]
+    again = {**body, "runs": body["runs"] * 2, "warm_against_cold": warm}  # type: ignore[operator]
+    records["gsm8k qwen"] = replace(records["gsm8k qwen"], measurements=again)
+    assert words(verdict_of(records)) == ([] if holds else ["CONTRADICTORY gsm8k qwen"])
+    records["gsm8k qwen"] = replace(records["gsm8k qwen"], measurements={**again, "warm_against_cold": None})
+    assert words(verdict_of(records)) == ["CONTRADICTORY gsm8k qwen"]
+
+
 def test_a_record_that_does_not_say_whose_its_baseline_is_is_no_comparison() -> None:
     records = evidence()
     records["gsm8k qwen"] = measured(

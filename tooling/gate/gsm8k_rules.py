@@ -19,6 +19,7 @@ def check_gsm8k(record: Record, channel: Channel) -> Iterator[Remark]:
         yield from _server(record, record.measurements["server"], channel)  # type: ignore[arg-type]
         yield from _questions(record, record.measurements, channel)
         yield from _baseline(record, record.measurements, channel)
+        yield from _warm(record.measurements)
     except (KeyError, TypeError, AttributeError, IndexError, ValueError, ArithmeticError, RecursionError) as cause:
         yield contradiction(f"the record says pass and its measurements are not those of an evaluation: {cause!r}")
 
@@ -120,7 +121,18 @@ def _earlier(record: Record, of: Mapping[str, Any]) -> Iterator[Remark]:
         yield note("SAME_PINS", f"it was compared with another build of the same pins, commit {str(commit)[:12]}")
 
 
-def _compared(baseline: Mapping[str, Any], *, asked: int) -> Iterator[Remark]:
+def _warm(measured: Mapping[str, Any]) -> Iterator[Remark]:
+    """A second run over the warm cache was compared with the first, and changed nothing in either direction."""
+    warm = measured["warm_against_cold"]
+    if warm is not None:
+        yield from _compared(warm, asked=len(measured["verdicts"]), against="the cold run", both_ways=True)
+    elif len(measured["runs"]) > 1:
+        yield contradiction("the record says pass and its second run was not compared with the first")
+
+
+def _compared(
+    baseline: Mapping[str, Any], *, asked: int, against: str = "the baseline", both_ways: bool = False
+) -> Iterator[Remark]:
     """The comparison's own judgement, made again from its counts."""
     counts = [baseline["lost"], baseline["gained"], baseline["paired"]]
     if any(type(count) is not int or count < 0 for count in counts):
@@ -129,5 +141,6 @@ def _compared(baseline: Mapping[str, Any], *, asked: int) -> Iterator[Remark]:
     lost, gained, paired = counts
     if not 0 < paired <= asked or lost + gained > paired:
         yield contradiction(f"the record says pass and its comparison is over {paired} of {asked} questions")
-    elif mcnemar_exact(lost, gained) < ALPHA and lost > gained:
-        yield contradiction(f"the record says pass and {lost} questions were lost against the baseline")
+    elif mcnemar_exact(lost, gained) < ALPHA and (lost > gained or both_ways):
+        gains = f" and {gained} gained" if both_ways else ""
+        yield contradiction(f"the record says pass and {lost} questions were lost{gains} against {against}")
