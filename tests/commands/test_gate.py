@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.gate.samples import AS_OF, COMMIT, OTHER_PINS, POLICY, evidence, failing, make_record, measured
-from tests.trees import make_tree, snapshot, write
+from tests.trees import commit_all, make_tree, snapshot, write
 from tooling import cli
 from tooling.commands.recording import load_pins
 from tooling.edges.evidence_files import write_record
@@ -279,8 +279,14 @@ def test_records_must_be_of_the_trees_own_pins(tmp_path: Path, capsys: pytest.Ca
     for record in evidence().values():
         write_record(root / "evidence", record)
     assert {item["reason"] for item in asked(capsys, root)["reasons"] if item["outcome"] != "PASS"} >= {"FOREIGN"}
-    for record in evidence().values():
+    text = "accuracy_threshold: 0.4\n"
+    told = measured(evidence()["gsm8k qwen"], "config", "sha256", to=hashlib.sha256(text.encode()).hexdigest())
+    for record in {**evidence(), "gsm8k qwen": told}.values():
         write_record(root / "evidence", replace(record, pins_sha256=pins))
+    missing = asked(capsys, root)
+    assert [item["reason"] for item in missing["reasons"] if item["outcome"] != "PASS"] == ["FOREIGN"]
+    assert missing["reasons"][0]["detail"].endswith("expected none: the tree has no such file")
+    write(root, "configs/gsm8k/qwen.yaml", text)
     assert gate(root) == 0
     write(root, "requirements/cuda.txt", "flashinfer-python==0.6.13\n")
     assert gate(root) == 5
@@ -490,3 +496,22 @@ def test_an_earlier_stage_that_did_not_run_is_not_made_good_by_a_stale_green_one
     body = asked(capsys, prepare(tmp_path, {**records, "bump": make_record("bump")}))
     assert (body["exit"], body["verdict"], body["reasons"][0]["reason"]) == (5, "INCOMPLETE", "NOT_RUN")
     assert {"STALE", "UNPROVEN_IMAGE"} <= {item["reason"] for item in body["reasons"] if item["stage"] == "smoke"}
+
+
+def test_a_tree_that_has_moved_on_since_its_records_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = make_tree(tmp_path / "tree", release_toml=None)
+    write(root, "release.toml", '[channels.pr]\nstages = ["check"]\n')
+    commit = commit_all(root, "one")
+    assert cli.main(["check", "--root", str(root)]) == 0
+
+    def told(*words: str) -> tuple[int, list[str]]:
+        capsys.readouterr()
+        code = cli.main(["gate", "--root", str(root), "--channel", "pr", "--json", *words])
+        return code, [reason["reason"] for reason in json.loads(capsys.readouterr().out)["reasons"]]
+
+    assert told() == (0, [])
+    write(root, "docker/Dockerfile", "FROM x\nARG FLASHINFER_VERSION=0.6.1\n")
+    moved = commit_all(root, "two")
+    assert told() == (0, ["OTHER_COMMIT"])
+    assert told("--commit", commit) == (0, [])
+    assert told("--commit", moved) == (5, ["FOREIGN"])

@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
+import argparse
+import io
 import json
 import os
 import shutil
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from tests.gate.samples import LAYERS, make_record
 from tests.http_servers import serving
 from tests.images.conftest import copy_checkout
 from tests.trees import snapshot
 from tooling.cli import main
+from tooling.commands import image as image_command
+from tooling.commands.image_inputs import is_derived
+from tooling.commands.terminal import Terminal
 from tooling.edges import buildx
+from tooling.edges.evidence_files import write_record
+from tooling.evidence import Record
+from tooling.images.bake_command import BuildOptions
+from tooling.images.facts import ImageConfig
+from tooling.images.plan import BuildTarget
+
+if TYPE_CHECKING:
+    from tooling.commands.image_build import Job
 
 
 @pytest.fixture
@@ -201,3 +216,42 @@ def test_addresses_on_this_machines_disk_are_left_out_of_a_build_and_that_is_sai
     assert "file:///opt/x lies on this machine's disk" in text
     assert "the best version of all of them is taken" in text
     assert "hunter2" not in text
+
+
+def test_a_record_of_several_platforms_names_the_image_of_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    images = {"": "sha256:" + "1" * 64, "linux/arm64": "sha256:" + "2" * 64}
+
+    def build_one(_: image_command._Run, target: BuildTarget, platform: str) -> Record:
+        return make_record("image", target.name, image_id=images[platform])
+
+    monkeypatch.setattr(image_command._Run, "_build_one", build_one)
+    target = BuildTarget(name="release", context=".", dockerfile="Dockerfile", stage=None, args={}, tags=("a:b",))
+    for platforms, expected in (
+        ((), None),
+        (("linux/amd64",), None),
+        (("linux/amd64", "linux/arm64"), {"linux/amd64": images[""], "linux/arm64": images["linux/arm64"]}),
+    ):
+        job = SimpleNamespace(options=BuildOptions(platforms=platforms), terminal=Terminal(io.StringIO(), colour=False))
+        record = image_command._Run(args=argparse.Namespace(push=False), job=cast("Job", job))._build(target)
+        assert record.measurements.get("platform_images") == expected
+
+
+def test_an_image_built_from_the_recorded_one_does_not_take_its_record(tmp_path: Path) -> None:
+    def image(*layers: str) -> ImageConfig:
+        return ImageConfig(
+            image_id="x", tags=(), user="", env={}, labels={}, history=(), layer_digests=layers, size_bytes=1
+        )
+
+    above = image(*LAYERS, "sha256:" + "e" * 64)
+    assert not is_derived(tmp_path, "release", above)
+    write_record(tmp_path, make_record("image", "release"))
+    assert is_derived(tmp_path, "release", above)
+    assert not any(
+        is_derived(tmp_path, *told) for told in [("release", image(*LAYERS)), ("nightly", above), (None, above)]
+    )
+
+
+def test_what_replaces_the_dockerfile_s_words_is_told_as_it_was_typed() -> None:
+    options = BuildOptions(base_image="r/cuda:13", build_contexts=("a=b", "c=d"))
+    assert options.replaced == ("--base-image r/cuda:13", "--build-context a=b", "--build-context c=d")
+    assert BuildOptions().replaced == ()

@@ -25,6 +25,7 @@ PINS, OTHER_PINS = "ab" * 32, "cd" * 32
 COMMIT, OTHER_COMMIT = "c" * 40, "d" * 40
 CONFIG, OTHER_CONFIG = "9" * 64, "8" * 64
 IMAGE, OTHER_IMAGE = "sha256:" + "1" * 64, "sha256:" + "2" * 64
+EARLIER_IMAGE = "sha256:" + "3" * 64
 LAYERS = ["sha256:" + "a" * 64, "sha256:" + "b" * 64]
 AS_OF = datetime(2026, 6, 1, 12, 0, tzinfo=UTC)
 START = AS_OF - timedelta(hours=5)
@@ -200,7 +201,9 @@ def _gsm8k() -> dict[str, Any]:
         "runs": [run],
         "verdicts": verdicts,
         "baseline": {
-            "source": "b.json", "paired": 200, "unpaired": 0, "accuracy_before": 0.755, "accuracy_after": 0.75, "lost": 3,
+            "source": "b.json",
+            "of": {"flashinfer_version": "0.6.12", "pins_sha256": OTHER_PINS, "commit": OTHER_COMMIT, "image_id": EARLIER_IMAGE},
+            "paired": 200, "unpaired": 0, "accuracy_before": 0.755, "accuracy_after": 0.75, "lost": 3,
             "gained": 2, "p_value": 1.0, "delta": -0.005, "flips": [],
         },
         "warm_against_cold": None,

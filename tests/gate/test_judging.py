@@ -11,11 +11,14 @@ import pytest
 
 from tests.gate.samples import (
     AS_OF,
+    COMMIT,
     CONFIG,
+    IMAGE,
     OTHER_COMMIT,
     OTHER_CONFIG,
     OTHER_IMAGE,
     OTHER_PINS,
+    PINS,
     POLICY,
     evidence,
     make_channel,
@@ -29,6 +32,7 @@ from tooling.evidence import Record, parse_record, seal
 from tooling.findings import Finding, Severity
 from tooling.gate.candidate import Given
 from tooling.gate.values import Outcome
+from tooling.gsm8k.data_location import PUBLIC_TEST_SHA256, PUBLIC_TRAIN_SHA256
 from tooling.smoke.judgement import measurements
 from tooling.smoke.observations import ScenarioSeen
 from tooling.smoke.scenarios import SCENARIOS
@@ -296,6 +300,117 @@ def test_an_evaluation_is_judged_again_by_its_own_limits(record: Record, *, hold
     assert words(verdict) == ([] if holds else ["CONTRADICTORY gsm8k qwen"])
 
 
+BASELINES: dict[str, tuple[dict[str, Any] | None, list[str]]] = {
+    "an earlier release's": ({}, []),
+    "one that says nothing": (None, ["NO_BASELINE gsm8k qwen"]),
+    "one without pins and image": ({"pins_sha256": None, "image_id": None}, ["NO_BASELINE gsm8k qwen"]),
+    "its own image's": ({"image_id": IMAGE}, ["NO_BASELINE gsm8k qwen"]),
+    "its own commit's, of another build": ({"pins_sha256": PINS, "commit": COMMIT}, ["NO_BASELINE gsm8k qwen"]),
+    "its own commit's, cut short": ({"pins_sha256": PINS, "commit": COMMIT[:9]}, ["NO_BASELINE gsm8k qwen"]),
+    "its own pins', of nobody knows which commit": (
+        {"pins_sha256": PINS, "commit": None}, ["NO_BASELINE gsm8k qwen"],
+    ),
+    "another commit's of the same pins": ({"pins_sha256": PINS}, []),
+    "an earlier release's, of the same commit": ({"commit": COMMIT}, []),
+    "another image's of a tree without pins": ({"pins_sha256": None}, []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("of", "expected"), BASELINES.values(), ids=BASELINES)
+def test_a_release_is_compared_with_an_earlier_one_and_not_with_itself(
+    of: dict[str, Any] | None, expected: list[str]
+) -> None:
+    def told(old: dict[str, Any]) -> dict[str, Any]:
+        return {**old, **of} if of is not None else {}
+
+    records = evidence()
+    records["gsm8k qwen"] = measured(records["gsm8k qwen"], "baseline", "of", to=told)
+    assert words(verdict_of(records)) == expected
+    assert words(verdict_of(records, make_channel("baseline = true", "baseline = false"))) == []
+
+
+def test_another_build_of_the_same_pins_is_named_where_it_is_the_baseline() -> None:
+    records = evidence()
+    records["gsm8k qwen"] = measured(records["gsm8k qwen"], "baseline", "of", "pins_sha256", to=PINS)
+    assert "SAME_PINS gsm8k qwen" in words(verdict_of(records), Outcome.PASS)
+
+
+@pytest.mark.parametrize(("lost", "gained", "holds"), [(0, 0, True), (0, 5, True), (0, 6, False), (6, 0, False)])
+def test_a_warm_run_that_answers_otherwise_in_either_direction_is_judged_again(
+    lost: int, gained: int, *, holds: bool
+) -> None:
+    records = evidence()
+    body = dict(records["gsm8k qwen"].measurements)
+    warm = {**body["baseline"], "source": None, "lost": lost, "gained": gained}  # type: ignore[dict-item]
+    again = {**body, "runs": body["runs"] * 2, "warm_against_cold": warm}  # type: ignore[operator]
+    records["gsm8k qwen"] = replace(records["gsm8k qwen"], measurements=again)
+    assert words(verdict_of(records)) == ([] if holds else ["CONTRADICTORY gsm8k qwen"])
+    records["gsm8k qwen"] = replace(records["gsm8k qwen"], measurements={**again, "warm_against_cold": None})
+    assert words(verdict_of(records)) == ["CONTRADICTORY gsm8k qwen"]
+
+
+def test_a_record_that_does_not_say_whose_its_baseline_is_is_no_comparison() -> None:
+    records = evidence()
+    records["gsm8k qwen"] = measured(
+        records["gsm8k qwen"], "baseline", to=lambda old: {key: old[key] for key in old if key != "of"}
+    )
+    assert words(verdict_of(records)) == ["NO_BASELINE gsm8k qwen"]
+
+
+def test_fewer_questions_than_the_configuration_asks_are_a_part_unless_the_channel_says_how_many() -> None:
+    fewer = Finding(check="gsm8k-data", detail="only 200", severity=Severity.WARNING, reason="FEWER_QUESTIONS")
+    records = evidence()
+    records["gsm8k qwen"] = replace(records["gsm8k qwen"], findings=(fewer,))
+    assert words(verdict_of(records)) == []
+    verdict = verdict_of(records, make_channel("min_questions = 100\n", ""))
+    assert words(verdict) == ["FEW_QUESTIONS gsm8k qwen"]
+
+
+def test_too_few_of_the_shipped_questions_say_how_to_give_more() -> None:
+    records = evidence()
+    records["gsm8k qwen"] = measured(records["gsm8k qwen"], "data", "source", to="shipped")
+    verdict = verdict_of(records, make_channel("min_questions = 100", "min_questions = 1000"))
+    assert verdict.reasons[0].detail == (
+        "200 questions were asked; release wants 1000; give GSM8K's own files (`--data DIR`)"
+    )
+
+
+@pytest.mark.parametrize("published", [False, True])
+def test_questions_that_replace_the_configuration_s_are_an_override_unless_they_are_gsm8k_s(*, published: bool) -> None:
+    records = evidence()
+    digests = (PUBLIC_TEST_SHA256, PUBLIC_TRAIN_SHA256) if published else ("7" * 64, "6" * 64)
+    for key, value in (("overridden", True), ("test_sha256", digests[0]), ("train_sha256", digests[1])):
+        records["gsm8k qwen"] = measured(records["gsm8k qwen"], "data", key, to=value)
+    assert words(verdict_of(records)) == ([] if published else ["OVERRIDE gsm8k qwen"])
+    allowing = make_channel("[channels.release.image]", 'allow = ["overrides"]\n[channels.release.image]')
+    assert words(verdict_of(records, allowing)) == []
+
+
+def test_a_server_whose_flashinfer_nobody_knows_proves_nothing_of_a_release() -> None:
+    allowing = make_channel("[channels.release.image]", 'allow = ["no-image"]\n[channels.release.image]')
+    unknown = measured(evidence()["gsm8k qwen"], "server", "flashinfer_version", to=None)
+    assert words(verdict_of({**evidence(), "gsm8k qwen": unknown})) == []  # the proof of its image knows
+    unknown = replace(measured(unknown, "server", "image_id", to=None), image_id=None)
+    assert words(verdict_of({**evidence(), "gsm8k qwen": unknown}, allowing)) == ["UNKNOWN_RELEASE gsm8k qwen"]
+
+
+@pytest.mark.parametrize(("largest", "expected"), [(64, []), (63, ["NOT_COVERED smoke sm90"]), (128, [])])
+def test_a_smoke_over_fewer_tokens_than_a_release_s_leaves_its_scenario_uncovered(
+    largest: int, expected: list[str]
+) -> None:
+    def cut(run: dict[str, Any]) -> dict[str, Any]:
+        for rank in run["ranks"]:
+            last = max(rank["lookups"], key=int)
+            rank["lookups"][str(largest)] = rank["lookups"].pop(last)
+        return run
+
+    record = evidence()["smoke sm90"]
+    at = [one["name"] for one in record.measurements["scenarios"]].index("two-ranks")  # type: ignore[attr-defined]
+    for run in ("cold", "warm"):
+        record = measured(record, "scenarios", at, run, to=cut)
+    assert words(verdict_of({**evidence(), "smoke sm90": record})) == expected
+
+
 ALLOWED = {
     "dirty": ({"dirty": True}, None),
     "no-commit": ({"commit": None, "dirty": None}, None),
@@ -324,6 +439,34 @@ def test_a_bypass_and_an_override_that_the_channel_allows_are_still_shown() -> N
     verdict = verdict_of(records, allowing)
     assert verdict.outcome is Outcome.PASS
     assert {"BYPASS smoke sm90", "OVERRIDE image release"} <= set(words(verdict, Outcome.PASS))
+
+
+def test_what_a_build_was_told_in_place_of_the_dockerfile_s_words_is_shown() -> None:
+    records = evidence()
+    told = {**records["image release"].measurements, "replaced": ["--base-image registry.example/cuda:13"]}
+    records["image release"] = replace(records["image release"], measurements=told)
+    verdict = verdict_of(records)
+    assert words(verdict) == []
+    [shown] = [reason.detail for reason in verdict.reasons if reason.word == "OVERRIDE"]
+    assert shown == "the build was told `--base-image registry.example/cuda:13`, in place of what the Dockerfile names"
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [("tags=a:b", []), ("labels.a=b", []), ("output=type=cacheonly", ["OVERRIDE image release"])],
+)
+def test_a_build_that_left_its_image_elsewhere_is_overridden(key: str, expected: list[str]) -> None:
+    records = evidence()
+    records["image release"] = measured(records["image release"], "overrides", to=[f"release.{key}"])
+    assert words(verdict_of(records)) == expected
+
+
+def test_an_image_that_was_proved_and_not_built_says_so_and_what_its_label_says() -> None:
+    records = evidence()
+    told = {**records["image release"].measurements, "verified": "a:b", "revision": OTHER_COMMIT}
+    records["image release"] = replace(records["image release"], measurements=told)
+    [shown] = [reason.detail for reason in verdict_of(records).reasons if reason.word == "VERIFIED"]
+    assert shown == "the image was proved and not built here; its label says that it was built from commit dddddddddddd"
 
 
 def test_a_known_fault_that_shows_must_be_allowed_and_in_time() -> None:

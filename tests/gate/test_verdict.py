@@ -204,6 +204,45 @@ def test_a_stage_that_ran_in_an_image_built_from_ours_counts() -> None:
     assert verdict_of([*in_theirs.values(), stranger]).outcome is INCOMPLETE
 
 
+def test_an_image_built_from_ours_counts_only_where_it_passed_its_own_proof() -> None:
+    records = evidence()
+    more = {**records["image release"].measurements, "layers": [*LAYERS, "sha256:" + "e" * 64], "verified": "engine:1"}
+    theirs = make_record("image", "nightly", image_id=OTHER_IMAGE, measurements=more)
+    in_theirs = measured(replace(records["gsm8k qwen"], image_id=OTHER_IMAGE), "server", "image_id", to=OTHER_IMAGE)
+    records["gsm8k qwen"] = in_theirs
+    assert verdict_of([*records.values(), theirs]).outcome is PASS
+    # The channel is only informed by `image nightly`, so nothing else says that this image is not good.
+    verdict = verdict_of([*records.values(), failing(theirs)])
+    assert words(verdict) == ["FOREIGN gsm8k qwen"]
+    assert verdict.reasons[0].detail.endswith("or one built FROM it that `nox -s image -- --verify NAME` has proved")
+
+
+def test_one_image_is_not_the_image_of_two_targets() -> None:
+    records = evidence()
+    channel = make_channel('targets = ["release"]', 'targets = ["release", "cuda12"]')
+    more = {**records["image release"].measurements, "verified": "release:1"}
+    again = make_record("image", "cuda12", measurements=more)
+    assert words(verdict_of([*records.values(), again], channel)) == ["ONE_IMAGE image cuda12"]
+    own = replace(again, image_id=OTHER_IMAGE)
+    assert words(verdict_of([*records.values(), own], channel)) == []
+
+
+def test_the_image_of_another_platform_says_how_to_build_for_one() -> None:
+    records = evidence()
+    built = {
+        **records["image release"].measurements,
+        "platform_images": {"linux/amd64": OTHER_IMAGE, "linux/arm64": IMAGE},
+    }
+    records["image release"] = replace(records["image release"], measurements=built)
+    assert verdict_of(records).outcome is PASS
+    records["smoke sm90"] = replace(records["smoke sm90"], image_id=OTHER_IMAGE)
+    verdict = verdict_of(records)
+    assert words(verdict) == ["FOREIGN smoke sm90"]
+    assert verdict.reasons[0].detail.endswith(
+        "it is the same build's for linux/amd64: build with `--platform linux/amd64` alone"
+    )
+
+
 def test_no_image_is_built_from_one_whose_layers_nobody_knows() -> None:
     records = evidence()
     records["image release"] = measured(records["image release"], "layers", to=[])
@@ -474,3 +513,27 @@ def test_a_version_of_thousands_of_digits_is_malformed() -> None:
     verdict = verdict_of(records)
     assert verdict.outcome is INCOMPLETE
     assert "MALFORMED check" in words(verdict)
+
+
+def test_a_record_that_nothing_asks_for_does_not_say_what_is_judged() -> None:
+    """An image of last week beside today's check; a nightly image of a later commit or of other pins."""
+    newer = {"started": AS_OF - timedelta(minutes=9), "ended": AS_OF}
+    later = make_record("image", "nightly", commit=OTHER_COMMIT, image_id=OTHER_IMAGE, **newer)
+    bumped = replace(later, pins_sha256=OTHER_PINS, flashinfer_version="0.6.14")
+    for other in (later, bumped):
+        verdict = verdict_of([*evidence().values(), other])
+        assert (verdict.outcome, verdict.commit, words(verdict)) == (PASS, COMMIT, [])
+    pull_request = make_channel(text='[channels.release]\nstages = ["check"]\n')
+    old = make_record("image", "release", commit=OTHER_COMMIT)
+    assert words(verdict_of([evidence()["check"], old], pull_request)) == []
+    assert words(verdict_of([old], pull_request)) == ["MISSING check"]
+
+
+def test_an_image_built_from_ours_does_not_say_which_commit_ours_is_of() -> None:
+    records = evidence()
+    more = {**records["image release"].measurements, "layers": [*LAYERS, "sha256:" + "e" * 64], "verified": "engine:1"}
+    theirs = replace(
+        records["image release"], commit=OTHER_COMMIT, image_id=OTHER_IMAGE, measurements=more, ended=AS_OF
+    )
+    verdict = verdict_of([*records.values(), theirs])
+    assert (verdict.outcome, verdict.commit) == (PASS, COMMIT)

@@ -306,6 +306,10 @@ def test_a_baseline_is_compared_question_by_question(stage: Stage) -> None:
     assert stage.record["reason"] == "ACCURACY_DROP"
     comparison = stage.record["measurements"]["baseline"]
     assert (comparison["lost"], comparison["gained"], comparison["source"]) == (6, 0, "baseline.json")
+    whose = json.loads(baseline.read_text())
+    assert comparison["of"] == {
+        name: whose[name] for name in ("flashinfer_version", "pins_sha256", "commit", "image_id")
+    }
     assert comparison["p_value"] == 0.03125
     assert {flip["id"] for flip in comparison["flips"]} == {problem.id for problem in PROBLEMS[:6]}
     with running(Behaviour(answer=answer)) as url:

@@ -10,17 +10,18 @@ from pathlib import Path
 
 from tooling.capabilities.table import Table
 from tooling.commands.recording import load_pins
-from tooling.edges import clock
+from tooling.edges import clock, git
 from tooling.edges.capability_table import load_table
 from tooling.edges.evidence_files import is_record_name, load_evidence
 from tooling.edges.files.reading import load_text
-from tooling.edges.files.tree import load_optional_text, load_settings
+from tooling.edges.files.tree import find_versions_file, load_optional_text, load_settings
 from tooling.errors import InputError
 from tooling.gate.candidate import Given
 from tooling.gate.policy import Channel
 from tooling.gate.policy_text import parse_policy
 from tooling.gate.values import EvidenceFile
-from tooling.pins.settings import FILE, VERSIONS_FILES
+from tooling.pins.settings import FILE
+from tooling.pins.texts import SourceText
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,17 +101,20 @@ def _check_before(before: list[Path], folders: list[Path]) -> None:
 
 def _given(args: argparse.Namespace, channel: Channel) -> Given:
     """The tree's own pins and configurations, where there is a tree with any; the records must be of them."""
-    settings = load_settings(args.root)
-    names = (settings.versions_file,) if settings.versions_file else VERSIONS_FILES
-    file = next((name for name in names if load_optional_text(args.root, name) is not None), None)
-    pins, version, _ = load_pins(args.root, file)
+    pins, version, _ = load_pins(args.root, find_versions_file(args.root, load_settings(args.root)))
     texts = {subject: load_optional_text(args.root, path) for subject, path in channel.gsm8k.subjects.items()}
     return Given(
         pins_sha256=pins,
         flashinfer_version=version,
         commit=args.commit,
-        configs={name: hashlib.sha256(text.text.encode()).hexdigest() for name, text in texts.items() if text},
+        head=None if pins is None else git.load_head(args.root),
+        configs={name: _sha256(text) for name, text in texts.items() if text is not None or pins is not None},
     )
+
+
+def _sha256(text: SourceText | None) -> str:
+    """As the stage takes it of a configuration; "" where the tree has none, which no configuration has."""
+    return "" if text is None else hashlib.sha256(text.text.encode()).hexdigest()
 
 
 def read_by_gate(path: Path, folders: list[Path]) -> bool:

@@ -226,11 +226,13 @@ def _measure(
     return render_measurements(
         asked.config,
         data=asked.data,
+        data_overridden=asked.data_overridden,
         server=stage.facts,
         runs=stage.runs,
         baseline=comparisons.get("baseline"),
         warm=comparisons.get("warm cache"),
         baseline_source=asked.baseline_source,
+        baseline_of=asked.baseline_of,
         files=files,
     )
 

@@ -12,7 +12,7 @@ from tooling.edges.environment import load_environment
 from tooling.edges.files.reading import load_text
 from tooling.edges.gsm8k_data import default_cache, load_data
 from tooling.errors import EdgeError, InputError
-from tooling.evidence import parse_record
+from tooling.evidence import Record, parse_record
 from tooling.gsm8k.comparison import Baseline, check_conditions, parse_baseline
 from tooling.gsm8k.config import Config
 from tooling.gsm8k.config_text import ParsedConfig, parse_config
@@ -27,8 +27,10 @@ class Asked:
 
     parsed: ParsedConfig
     data: DataSet
+    data_overridden: bool
     baseline: Baseline | None
     baseline_source: str | None
+    baseline_of: Mapping[str, object] | None
     environ: Mapping[str, str]
 
     @property
@@ -51,12 +53,14 @@ def load_asked(args: argparse.Namespace) -> Asked:
     environ = load_environment()
     base = Path() if args.data is not None else path.parent
     data = _load_data(parsed.config, base, default_cache(environ.get("XDG_CACHE_HOME")))
-    baseline = None if args.baseline is None else _load_baseline(args.baseline, conditions(parsed.config, data))
+    earlier = None if args.baseline is None else _load_baseline(args.baseline, conditions(parsed.config, data))
     return Asked(
         parsed=parsed,
         data=data,
-        baseline=baseline,
+        data_overridden=args.data is not None,
+        baseline=earlier and earlier[0],
         baseline_source=None if args.baseline is None else args.baseline.name,
+        baseline_of=earlier and _release_of(earlier[1]),
         environ=environ,
     )
 
@@ -85,10 +89,20 @@ def _load_data(config: Config, base: Path, cache: Path) -> DataSet:
         raise type(error)(show_address(error.message), hint=error.hint, reason=error.reason) from error
 
 
-def _load_baseline(path: Path, wanted: Mapping[str, object]) -> Baseline:
+def _load_baseline(path: Path, wanted: Mapping[str, object]) -> tuple[Baseline, Record]:
     record = parse_record(load_text(path.parent, path.name).text)
     if record.stage != "gsm8k":
         raise InputError(f"{path}: found a record of {record.stage}, expected gsm8k", reason="BAD_BASELINE")
     baseline = parse_baseline(record.measurements, path=str(path))
     check_conditions(baseline, wanted, path=str(path))
-    return baseline
+    return baseline, record
+
+
+def _release_of(record: Record) -> dict[str, object]:
+    """Whose evaluation the baseline is: a release that is compared with itself never got worse."""
+    return {
+        "flashinfer_version": record.flashinfer_version,
+        "pins_sha256": record.pins_sha256,
+        "commit": record.commit,
+        "image_id": record.image_id,
+    }

@@ -22,9 +22,16 @@ from dataclasses import dataclass, field, replace
 
 from tooling.commands.image_arguments import add_image_arguments
 from tooling.commands.image_build import Job, build_target, push_target
-from tooling.commands.image_inputs import ImageInputs, check_names, load_inputs, load_plan, make_options
+from tooling.commands.image_inputs import (
+    ImageInputs,
+    check_names,
+    is_derived,
+    load_inputs,
+    load_plan,
+    make_options,
+)
 from tooling.commands.image_preflight import look, raise_problem, say_checks
-from tooling.commands.recording import load_pinned_tree, make_record, save_record
+from tooling.commands.recording import evidence_folder, load_pinned_tree, make_record, save_record
 from tooling.commands.report import Report
 from tooling.commands.terminal import Terminal
 from tooling.edges import docker_engine
@@ -41,7 +48,7 @@ from tooling.images.bake_static import evaluate_bake
 from tooling.images.build_rules import check_bake, check_dockerfile
 from tooling.images.checks import check_image, measured_versions
 from tooling.images.facts import ImageFacts, read_facts
-from tooling.images.labels import LEFT_OUT_LABEL, PINS_LABEL, TARGET_LABEL
+from tooling.images.labels import LEFT_OUT_LABEL, PINS_LABEL, REVISION_LABEL, TARGET_LABEL
 from tooling.images.plan import BuildTarget, check_plan
 from tooling.images.preflight import Check
 from tooling.redaction import redact_text
@@ -75,8 +82,9 @@ def run(args: argparse.Namespace, terminal: Terminal) -> Report:
             return Report(command="image", status="fail" if bad else "pass",
                           exit_code=ExitCode.WORLD if bad else ExitCode.OK,
                           fields={"checks": [check.as_json() for check in seen], "records": []})  # fmt: skip
-        log_folder = args.evidence or args.root / "evidence"
-        job = Job(inputs=inputs, options=options, folder=folder, log_folder=log_folder, terminal=terminal)
+        job = Job(
+            inputs=inputs, options=options, folder=folder, log_folder=evidence_folder(args), terminal=terminal
+        )  # fmt: skip
         return _Run(args=args, job=job).build_all(targets, checks)
 
 
@@ -107,8 +115,14 @@ class _Run:
         """Builds and proves the target, for several platforms one after the other, and pushes them together."""
         self.job.terminal.say(self.job.terminal.paint(f"building {target.name}: {', '.join(target.tags)}", "bold"))
         record = self._build_one(target, "")
+        images: dict[str, str | None] = dict.fromkeys(self.job.options.platforms[:1], record.image_id)
         for platform in self.job.options.platforms[1:]:
-            record = record if record.status == "fail" else self._build_one(target, platform)
+            if record.status == "fail":
+                break
+            record = self._build_one(target, platform)
+            images[platform] = record.image_id
+        if len(images) > 1 and record.image_id is not None:
+            record = replace(record, measurements={**record.measurements, "platform_images": images})
         if self.args.push and record.status == "pass":
             record = replace(record, manifest_digest=push_target(self.job, target))
         return record
@@ -125,6 +139,7 @@ class _Run:
         measured = {
             **_image_measurements(facts), **built.measurements(), "versions": measured_versions(facts, wanted),
             "overrides": [redact_text(item) for item in self.job.options.overrides],
+            "replaced": [redact_text(item) for item in self.job.options.replaced],
         }  # fmt: skip
         return self._record(target, findings, measured, image_id=built.image_id)
 
@@ -185,11 +200,16 @@ def _verify(args: argparse.Namespace, inputs: ImageInputs, terminal: Terminal) -
     wanted = inputs.expectation(target=target, left_out=frozenset(labels.get(LEFT_OUT_LABEL, "").split()), ours=ours)
     findings = tuple(check_image(facts, wanted))
     terminal.say_findings(findings)
+    subject = target
+    if not args.targets and is_derived(evidence_folder(args), target, facts.config):
+        subject = None  # it only carries the labels of the image below it, whose record stays
+        terminal.say(f"it was built from the image that is recorded as {target}, and is recorded as verified")
     record = make_record(
-        inputs.tree, stage="image", subject=target or "verified", status="fail" if has_errors(findings) else "pass",
+        inputs.tree, stage="image", subject=subject or "verified", status="fail" if has_errors(findings) else "pass",
         reason=_first_reason(findings), findings=findings, image_id=facts.config.image_id,
         measurements={
             **_image_measurements(facts), "verified": args.verify, "versions": measured_versions(facts, wanted),
+            "revision": labels.get(REVISION_LABEL),
         },
     )  # fmt: skip
     save_record(args, record)

@@ -11,14 +11,17 @@ from tooling.commands.recording import REQUIREMENTS, PinnedTree, load_pinned_tre
 from tooling.commands.terminal import Terminal
 from tooling.edges import buildx
 from tooling.edges.environment import load_environment
+from tooling.edges.evidence_files import load_record
 from tooling.edges.files.reading import load_text
 from tooling.edges.files.tree import load_optional_text, load_settings
 from tooling.edges.packaged_data import load_library
 from tooling.edges.private_files import write_private
 from tooling.errors import InputError
+from tooling.gate.candidate import extends
 from tooling.images.bake_command import BuildOptions, settings
 from tooling.images.bake_static import evaluate_bake
 from tooling.images.checks import Expectation
+from tooling.images.facts import ImageConfig
 from tooling.images.index_config import IndexConfig, parse_index_config, render_pip_config, render_uv_config
 from tooling.images.plan import BuildTarget, PlanSource, parse_bake_print, shadowing_variables
 from tooling.images.recorded import parse_recorded_hashes
@@ -112,6 +115,18 @@ def check_names(names: Sequence[str], targets: Sequence[BuildTarget], *, path: s
     for name in names:
         if name not in known:
             raise InputError(f"{path}: no target {name}; there are {', '.join(known)}", reason="NO_TARGET")
+
+
+def is_derived(folder: Path, target: str | None, image: ImageConfig) -> bool:
+    """Whether the folder's record of the target is of an image that this one was built from: it keeps its record."""
+    if target is None:
+        return False
+    try:
+        record = load_record(folder / f"image-{target}.json")
+    except InputError:
+        return False
+    below = record.measurements.get("layers")
+    return isinstance(below, list) and extends(image.layer_digests, tuple(map(str, below)))
 
 
 def make_options(args: argparse.Namespace, folder: Path, terminal: Terminal) -> tuple[BuildOptions, IndexConfig | None]:

@@ -67,7 +67,7 @@ def _targets(root: Path, args: argparse.Namespace, channel: Channel, versions_fi
     """The bake file's default group by our own reading, which needs no engine; none where no image is asked for."""
     if not channel.image.targets and not any(title.startswith("image ") for title in channel.informs):
         return []
-    tree = load_pinned_tree(root, versions_file=versions_file or "versions.json")
+    tree = load_pinned_tree(root, versions_file=versions_file)
     bake = load_text(root, args.bake_file)
     return evaluate_bake(bake.text, tree.variables, path=bake.path, environ={})
 

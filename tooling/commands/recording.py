@@ -12,7 +12,7 @@ from tooling import __version__
 from tooling.commands.argument_types import commit, folder
 from tooling.edges import clock, git
 from tooling.edges.evidence_files import write_record
-from tooling.edges.files.tree import load_optional_text
+from tooling.edges.files.tree import find_versions_file, load_optional_text, load_settings
 from tooling.edges.packaged_data import load_library
 from tooling.evidence import Record, Status
 from tooling.findings import Finding
@@ -39,24 +39,27 @@ def add_evidence_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--commit", type=commit, metavar="SHA", help="the commit to record where git cannot tell it")
 
 
-def load_pinned_tree(
-    root: Path, *, versions_file: str | None = "versions.json", commit: str | None = None
-) -> PinnedTree:
-    """The tree's pins and revision. A tree without these files has null pins; broken ones raise InputError."""
+def load_pinned_tree(root: Path, *, versions_file: str | None = None, commit: str | None = None) -> PinnedTree:
+    """The tree's pins and revision. A tree without these files has null pins; broken ones raise InputError.
+
+    `versions_file` is found as everywhere where it is not given, so that all stages' records name the same pins.
+    """
     started = clock.now()
-    digest, version, variables = load_pins(root, versions_file)
-    revision = git.load_revision(root)
-    if commit is not None:
-        revision = git.Revision(
-            commit=commit, dirty=bool(revision.dirty) if revision.commit in {None, commit} else True
-        )
+    digest, version, variables = load_pins(root, versions_file or find_versions_file(root, load_settings(root)))
     return PinnedTree(
         pins_sha256=digest,
         flashinfer_version=version,
         variables=variables,
-        revision=revision,
+        revision=_revision(git.load_revision(root), commit),
         started=started,
     )
+
+
+def _revision(found: git.Revision, given: str | None) -> git.Revision:
+    """What git tells; a commit that was given, cut short or not, is git's own or that of another tree."""
+    if given is None or (found.commit is not None and found.commit.startswith(given)):
+        return found
+    return git.Revision(commit=given, dirty=bool(found.dirty) if found.commit is None else True)
 
 
 def load_pins(root: Path, versions_file: str | None) -> tuple[str | None, str | None, Mapping[str, str]]:

@@ -22,11 +22,17 @@ class Revision:
 
 def load_revision(root: Path) -> Revision:
     """The tree's commit and state. Untracked files that git does not ignore count as dirty."""
-    commit = _ask(root, "rev-parse", "HEAD")
+    commit = load_head(root)
     if commit is None:
         return Revision(commit=None, dirty=None)
     status = _ask(root, "status", "--porcelain", "--untracked-files=normal", "--", ".")
-    return Revision(commit=commit.strip(), dirty=None if status is None else bool(status.strip()))
+    return Revision(commit=commit, dirty=None if status is None else bool(status.strip()))
+
+
+def load_head(root: Path) -> str | None:
+    """The commit that is checked out, or None without git."""
+    answer = _ask(root, "rev-parse", "HEAD")
+    return None if answer is None else answer.strip()
 
 
 def load_commit_time(root: Path) -> datetime | None:

@@ -7,7 +7,8 @@ from typing import Any
 
 from tooling.evidence import Record
 from tooling.gate.policy import Channel
-from tooling.gate.remarks import Remark, contradiction, note, public
+from tooling.gate.remarks import Remark, contradiction, note, public, same_commit
+from tooling.gsm8k.data_location import PUBLIC_TEST_SHA256, PUBLIC_TRAIN_SHA256
 from tooling.gsm8k.statistics import ALPHA, mcnemar_exact
 
 
@@ -16,7 +17,9 @@ def check_gsm8k(record: Record, channel: Channel) -> Iterator[Remark]:
     try:
         yield from _runs(record.measurements)
         yield from _server(record, record.measurements["server"], channel)  # type: ignore[arg-type]
-        yield from _rules(record.measurements, channel)
+        yield from _questions(record, record.measurements, channel)
+        yield from _baseline(record, record.measurements, channel)
+        yield from _warm(record.measurements)
     except (KeyError, TypeError, AttributeError, IndexError, ValueError, ArithmeticError, RecursionError) as cause:
         yield contradiction(f"the record says pass and its measurements are not those of an evaluation: {cause!r}")
 
@@ -59,6 +62,9 @@ def _counts(measured: Mapping[str, Any]) -> Iterator[Remark]:
 
 def _server(record: Record, server: Mapping[str, Any], channel: Channel) -> Iterator[Remark]:
     found, pinned = server["flashinfer_version"], record.flashinfer_version
+    if found is None and not (record.image_id and {"image", "smoke"} & set(channel.stages)):
+        detail = "nobody knows which FlashInfer the server had: it does not say, and no other stage looked at its image"
+        yield Remark(word="UNKNOWN_RELEASE", detail=detail)
     if found is not None and pinned is not None and public(found) != public(pinned):
         yield contradiction(f"the record says pass for {pinned} and the server has FlashInfer {found}")
     if server["image_id"] != record.image_id:
@@ -69,20 +75,64 @@ def _server(record: Record, server: Mapping[str, Any], channel: Channel) -> Iter
         yield note("BYPASS", detail) if channel.allows("bypasses") else Remark(word="BYPASS", detail=detail)
 
 
-def _rules(measured: Mapping[str, Any], channel: Channel) -> Iterator[Remark]:
-    rules, asked, baseline = channel.gsm8k, measured["data"]["asked"], measured["baseline"]
-    if asked < rules.min_questions:
-        detail = f"{asked} questions were asked; {channel.name} wants {rules.min_questions}"
-        yield Remark(word="FEW_QUESTIONS", detail=detail)
-    if baseline is None:
-        if rules.baseline:
-            detail = "it was not compared with an earlier release (`--baseline RECORD`)"
-            yield Remark(word="NO_BASELINE", detail=detail)
-    else:
+def _questions(record: Record, measured: Mapping[str, Any], channel: Channel) -> Iterator[Remark]:
+    """As many as the channel asks for, else as many as the configuration does; and of nobody's own choice."""
+    data, least = measured["data"], channel.gsm8k.min_questions
+    asked = data["asked"]
+    fewer = next((item.detail for item in record.findings if item.reason == "FEWER_QUESTIONS"), "")
+    own = "; give GSM8K's own files (`--data DIR`)" if data["source"] == "shipped" else ""
+    if asked < least:
+        yield Remark(word="FEW_QUESTIONS", detail=f"{asked} questions were asked; {channel.name} wants {least}{own}")
+    elif fewer and not least:
+        yield Remark(word="FEW_QUESTIONS", detail=fewer + own)
+    found = (data["test_sha256"], data["train_sha256"])
+    if data.get("overridden") and found != (PUBLIC_TEST_SHA256, PUBLIC_TRAIN_SHA256):
+        told = "`--data` gave other problems than GSM8K's published ones; name them in the configuration (`data`)"
+        yield note("OVERRIDE", told) if channel.allows("overrides") else Remark(word="OVERRIDE", detail=told)
+
+
+def _baseline(record: Record, measured: Mapping[str, Any], channel: Channel) -> Iterator[Remark]:
+    baseline = measured["baseline"]
+    if baseline is not None:
         yield from _compared(baseline, asked=len(measured["verdicts"]))
+    if not channel.gsm8k.baseline:
+        return
+    if baseline is None:
+        detail = "it was not compared with an earlier release (`--baseline RECORD`)"
+        yield Remark(word="NO_BASELINE", detail=detail)
+    else:
+        yield from _earlier(record, baseline.get("of") or {})
 
 
-def _compared(baseline: Mapping[str, Any], *, asked: int) -> Iterator[Remark]:
+def _earlier(record: Record, of: Mapping[str, Any]) -> Iterator[Remark]:
+    """A release that is compared with itself never got worse. Another build of its pins may be what is replaced."""
+    pins, image, commit = of.get("pins_sha256"), of.get("image_id"), of.get("commit")
+    same_pins = pins is not None and pins == record.pins_sha256
+    if pins is None and image is None:
+        detail = "the record does not say whose record it was compared with (`--baseline RECORD`)"
+        yield Remark(word="NO_BASELINE", detail=detail)
+    elif image is not None and image == record.image_id:
+        detail = "it was compared with a record of its own image; give an earlier release's (`--baseline RECORD`)"
+        yield Remark(word="NO_BASELINE", detail=detail)
+    elif same_pins and (commit is None or record.commit is None or same_commit(commit, record.commit)):
+        detail = "it was compared with a record of its own commit; give an earlier release's (`--baseline RECORD`)"
+        yield Remark(word="NO_BASELINE", detail=detail)
+    elif same_pins:
+        yield note("SAME_PINS", f"it was compared with another build of the same pins, commit {str(commit)[:12]}")
+
+
+def _warm(measured: Mapping[str, Any]) -> Iterator[Remark]:
+    """A second run over the warm cache was compared with the first, and changed nothing in either direction."""
+    warm = measured["warm_against_cold"]
+    if warm is not None:
+        yield from _compared(warm, asked=len(measured["verdicts"]), against="the cold run", both_ways=True)
+    elif len(measured["runs"]) > 1:
+        yield contradiction("the record says pass and its second run was not compared with the first")
+
+
+def _compared(
+    baseline: Mapping[str, Any], *, asked: int, against: str = "the baseline", both_ways: bool = False
+) -> Iterator[Remark]:
     """The comparison's own judgement, made again from its counts."""
     counts = [baseline["lost"], baseline["gained"], baseline["paired"]]
     if any(type(count) is not int or count < 0 for count in counts):
@@ -91,5 +141,6 @@ def _compared(baseline: Mapping[str, Any], *, asked: int) -> Iterator[Remark]:
     lost, gained, paired = counts
     if not 0 < paired <= asked or lost + gained > paired:
         yield contradiction(f"the record says pass and its comparison is over {paired} of {asked} questions")
-    elif mcnemar_exact(lost, gained) < ALPHA and lost > gained:
-        yield contradiction(f"the record says pass and {lost} questions were lost against the baseline")
+    elif mcnemar_exact(lost, gained) < ALPHA and (lost > gained or both_ways):
+        gains = f" and {gained} gained" if both_ways else ""
+        yield contradiction(f"the record says pass and {lost} questions were lost{gains} against {against}")

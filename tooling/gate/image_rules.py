@@ -11,7 +11,7 @@ from tooling.gate.remarks import Remark, contradiction, note, public
 
 MAIN_PACKAGE = "flashinfer-python"
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
-_HARMLESS = {"labels", "tags", "annotations", "cache-from", "cache-to", "no-cache", "pull", "output"}
+_HARMLESS = {"labels", "tags", "annotations", "cache-from", "cache-to", "no-cache", "pull"}
 """Keys of a bake target that do not change what is built."""
 
 COMPANIONS = ("flashinfer-cubin", "flashinfer-jit-cache")
@@ -35,6 +35,7 @@ def check_image_record(record: Record, channel: Channel) -> Iterator[Remark]:
         if found is not None and public(str(found)) != public(record.flashinfer_version or ""):
             yield contradiction(f"the image passes at {record.flashinfer_version} and holds {name} {found}")
     yield from _overrides(record, channel)
+    yield from _told(record)
 
 
 def _overrides(record: Record, channel: Channel) -> Iterator[Remark]:
@@ -49,3 +50,14 @@ def _overrides(record: Record, channel: Channel) -> Iterator[Remark]:
             continue
         detail = f"the build was told `--set {item}`, which wins over versions.json"
         yield note("OVERRIDE", detail) if channel.allows("overrides") else Remark(word="OVERRIDE", detail=detail)
+
+
+def _told(record: Record) -> Iterator[Remark]:
+    """What everybody should know of how the image came about, and what the proof does not tell."""
+    replaced = record.measurements.get("replaced")
+    for item in map(str, replaced if isinstance(replaced, list) else ()):
+        yield note("OVERRIDE", f"the build was told `{item}`, in place of what the Dockerfile names")
+    if "verified" in record.measurements:
+        revision = record.measurements.get("revision")
+        built = f"; its label says that it was built from commit {str(revision)[:12]}" if revision else ""
+        yield note("VERIFIED", f"the image was proved and not built here{built}")

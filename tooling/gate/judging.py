@@ -15,7 +15,7 @@ from tooling.gate.candidate import Candidate
 from tooling.gate.gsm8k_rules import check_gsm8k
 from tooling.gate.image_rules import check_image_record
 from tooling.gate.policy import Channel
-from tooling.gate.remarks import Remark, contradiction, failure, note, public, shown_time
+from tooling.gate.remarks import Remark, contradiction, failure, note, public, same_commit, shown_time
 from tooling.gate.smoke_rules import check_smoke_record
 
 CLOCK_SKEW = timedelta(minutes=5)
@@ -95,17 +95,15 @@ def _identity(record: Record, channel: Channel, candidate: Candidate) -> Iterato
         yield from _configuration(record, candidate)
     if record.stage in {"smoke", "gsm8k"}:
         yield from _image(record, channel, candidate)
-    elif (
-        record.stage == "image" and record.image_id != (newest := candidate.images.get(record.subject or "")) and newest
-    ):
-        yield Remark(word="SUPERSEDED", detail=f"the image of this target is {newest[:19]}")
+    elif record.stage == "image":
+        yield from _target(record, candidate)
 
 
 def _commit(record: Record, channel: Channel, candidate: Candidate) -> Iterator[Remark]:
     if record.commit is None:
         if not channel.allows("no-commit"):
             yield Remark(word="NO_COMMIT", detail="the record names no commit (`--commit SHA` gives one without git)")
-    elif candidate.commit is not None and not _same_commit(record.commit, candidate.commit):
+    elif candidate.commit is not None and not same_commit(record.commit, candidate.commit):
         yield _foreign("commit", record.commit[:12], candidate.commit[:12])
 
 
@@ -119,7 +117,26 @@ def _image(record: Record, channel: Channel, candidate: Candidate) -> Iterator[R
         if candidate.derives(record.image_id):
             yield note("DERIVED_IMAGE", f"it ran in {record.image_id[:19]}, built from {candidate.tested[:19]}")
         else:
-            yield _foreign("image", record.image_id[:19], candidate.tested[:19])
+            yield Remark(word="FOREIGN", detail=_other_image(record.image_id, candidate.tested, candidate))
+
+
+def _other_image(found: str, tested: str, candidate: Candidate) -> str:
+    detail = f"the record is of another image: {found[:19]}, expected {tested[:19]}"
+    platform = candidate.platforms.get(found)
+    if platform is not None:
+        return f"{detail}; it is the same build's for {platform}: build with `--platform {platform}` alone"
+    return f"{detail}, or one built FROM it that `nox -s image -- --verify NAME` has proved"
+
+
+def _target(record: Record, candidate: Candidate) -> Iterator[Remark]:
+    """The newest image of its target, and of no other: a build makes one image for each target."""
+    newest = candidate.images.get(record.subject or "")
+    if newest is not None and record.image_id != newest:
+        yield Remark(word="SUPERSEDED", detail=f"the image of this target is {newest[:19]}")
+    same = [name for name, image in candidate.images.items() if name != record.subject and image == record.image_id]
+    if newest is not None and same and "verified" in record.measurements:
+        detail = f"the image is that of {', '.join(sorted(same))} as well; build one for each target"
+        yield Remark(word="ONE_IMAGE", detail=detail)
 
 
 def _configuration(record: Record, candidate: Candidate) -> Iterator[Remark]:
@@ -127,7 +144,7 @@ def _configuration(record: Record, candidate: Candidate) -> Iterator[Remark]:
     wanted, config = candidate.configs.get(record.subject or ""), record.measurements.get("config")
     found = config.get("sha256") if isinstance(config, Mapping) else None
     if wanted is not None and found != wanted:
-        yield _foreign("configuration", str(found)[:12], wanted[:12])
+        yield _foreign("configuration", str(found)[:12], wanted[:12] or "none: the tree has no such file")
 
 
 def _times(record: Record, channel: Channel, as_of: datetime) -> Iterator[Remark]:
@@ -172,12 +189,6 @@ def _check_sites(record: Record) -> Iterator[Remark]:
         if not isinstance(found, str) or public(found) != public(record.flashinfer_version or ""):
             yield contradiction(f"the check passes at {record.flashinfer_version} and saw a pin at {found}")
             return
-
-
-def _same_commit(one: str, other: str) -> bool:
-    """Equal, or one is the beginning of the other, as git shortens them."""
-    short, long = sorted((one.lower(), other.lower()), key=len)
-    return len(short) >= 7 and long.startswith(short)
 
 
 def _foreign(what: str, found: str, expected: str) -> Remark:

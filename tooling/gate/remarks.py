@@ -42,6 +42,12 @@ def shown_time(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%d %H:%M UTC")
 
 
+def same_commit(one: str, other: str) -> bool:
+    """Equal, or one is the beginning of the other, as git shortens them."""
+    short, long = sorted((one.lower(), other.lower()), key=len)
+    return len(short) >= 7 and long.startswith(short)
+
+
 def public(version: str) -> str:
     """The version without its local label, `0.6.13` for `0.6.13+cu130`; other text as it is."""
     try:

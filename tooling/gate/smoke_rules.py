@@ -15,6 +15,7 @@ from tooling.gate.remarks import Remark, contradiction, failure, note, public
 from tooling.smoke.checks import judge_smoke
 from tooling.smoke.judgement import Judgement
 from tooling.smoke.observations import ScenarioSeen, Seen
+from tooling.smoke.orders import MAX_TOKENS, choose_workload
 from tooling.smoke.scenarios import FORCED, SCENARIOS, Scenario
 
 
@@ -27,6 +28,7 @@ def check_smoke_record(record: Record, channel: Channel, *, row: Row | None, as_
             *_machine(record, seen),
             *_again(record, judged),
             *_scenarios(seen, judged, channel),
+            *_workload(seen, channel),
             *_environment(seen, channel),
             *_uncovered(seen, channel),
             *_speedup(judged, channel),
@@ -87,6 +89,17 @@ def _scenarios(seen: Seen, judged: Judgement, channel: Channel) -> Iterator[Rema
         elif outcome.status in {"not-run", "nothing_to_tune"}:
             why = f": {scenario.not_run}" if scenario.not_run else ""
             yield Remark(word="NOT_COVERED", detail=f"the scenario {name} came to {outcome.status}{why}")
+
+
+def _workload(seen: Seen, channel: Channel) -> Iterator[Remark]:
+    """A run over few tokens (`--max-tokens`) tunes few buckets. Look-ups are counted at the largest token count too."""
+    for name in channel.smoke.scenarios:
+        scenario, wanted = seen.scenario(name), choose_workload(SCENARIOS[name], MAX_TOKENS).max_tokens
+        runs = [run for run in (scenario.cold, scenario.warm) if run is not None] if scenario else []
+        sizes = [int(size) for run in runs for rank in run.ranks for size in rank.lookups]
+        if sizes and max(sizes) < wanted:
+            detail = f"the scenario {name} had {max(sizes)} tokens at most; a release's has {wanted} (`--max-tokens`)"
+            yield Remark(word="NOT_COVERED", detail=detail)
 
 
 def _environment(seen: Seen, channel: Channel) -> Iterator[Remark]:

@@ -13,7 +13,7 @@ from tooling.gate.candidate import Candidate, Given, find_candidate
 from tooling.gate.judging import judge_record
 from tooling.gate.missing import command_for
 from tooling.gate.policy import STAGES, Channel
-from tooling.gate.remarks import Remark, note
+from tooling.gate.remarks import Remark, note, same_commit
 from tooling.gate.values import EvidenceFile, Outcome, Reason, Requirement, Verdict
 from tooling.gate.weighing import WEIGHT, Judged, MakeReason, against, weigh, worst
 
@@ -72,6 +72,7 @@ class _Bench:
             *self._unread(files, requirements),
             *(reason for item in requirements for reason in item.reasons),
             *self._unasked(judged, requirements),
+            *self._elsewhere(),
         ]
         return requirements, tuple(sorted(reasons, key=_order))
 
@@ -107,6 +108,13 @@ class _Bench:
                 yield reason(note("INFORMS", told), item.file)
             else:
                 yield from (reason(remark, item.file) for remark in against(item, None))
+
+    def _elsewhere(self) -> Iterator[Reason]:
+        """Where the tree has moved on since the records were made, a pass is easily taken for one of the tree."""
+        head, commit = self.candidate.head, self.candidate.commit
+        if head is not None and commit is not None and not same_commit(head, commit):
+            told = f"the tree is at commit {head[:12]}, and this is of {commit[:12]}; `--commit` asks for other records"
+            yield self._reason(None, None, ())(note("OTHER_COMMIT", told), None)
 
     def _informs(self, record: Record) -> bool:
         title = record.stage if record.subject is None else f"{record.stage} {record.subject}"

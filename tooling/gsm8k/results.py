@@ -116,17 +116,22 @@ def render_measurements(
     baseline: Comparison | None,
     warm: Comparison | None,
     baseline_source: str | None,
+    baseline_of: Mapping[str, object] | None = None,
+    data_overridden: bool = False,
     files: Mapping[str, object],
 ) -> dict[str, object]:
-    """The record's `measurements`, which `data/schemas/gsm8k-measurements.schema.json` describes."""
+    """The record's `measurements`, which `data/schemas/gsm8k-measurements.schema.json` describes.
+
+    `baseline_source` is the name of the baseline's file, `baseline_of` says which release's record it is.
+    """
     return {
         "config": _config(config),
         "conditions": conditions(config, data),
-        "data": _data(config, data),
+        "data": {**_data(config, data), "overridden": data_overridden},
         "server": {**asdict(server), "env": dict(server.env)},
         "runs": [_run(run, config) for run in runs],
         "verdicts": {key: str(value) for key, value in runs[0].verdicts(config.answer).items()} if runs else {},
-        "baseline": _comparison(baseline, baseline_source),
+        "baseline": _comparison(baseline, baseline_source, of=baseline_of),
         "warm_against_cold": _comparison(warm, None),
         "files": dict(files),
     }
@@ -196,11 +201,14 @@ def _score(counts: Counts, *, valid: bool) -> dict[str, object]:
     return {**asdict(counts), "accuracy": counts.accuracy if valid else None}
 
 
-def _comparison(comparison: Comparison | None, source: str | None) -> dict[str, object] | None:
+def _comparison(
+    comparison: Comparison | None, source: str | None, *, of: Mapping[str, object] | None = None
+) -> dict[str, object] | None:
     if comparison is None:
         return None
     return {
         "source": source,
+        **({} if of is None else {"of": dict(of)}),
         **asdict(comparison),
         "delta": comparison.delta,
         "flips": [{"id": flip.id, "before": str(flip.before), "after": str(flip.after)} for flip in comparison.flips],

@@ -46,6 +46,12 @@ class BuildOptions:
                 raise InputError(f"--set {item}: expected TARGET.KEY=VALUE", reason="BAD_ARGUMENTS")
 
     @property
+    def replaced(self) -> tuple[str, ...]:
+        """What is taken in place of what the Dockerfile names, as the command line says it."""
+        base = (f"--base-image {self.base_image}",) if self.base_image else ()
+        return (*base, *(f"--build-context {item}" for item in self.build_contexts))
+
+    @property
     def context_names(self) -> tuple[str, ...]:
         return tuple(item.partition("=")[0] for item in self.build_contexts)
 

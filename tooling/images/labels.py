@@ -8,6 +8,7 @@ from datetime import datetime
 from tooling.pins.library import Library
 
 VERSION_LABEL = "org.opencontainers.image.version"
+REVISION_LABEL = "org.opencontainers.image.revision"
 PINS_LABEL = "io.flashinfer-pin-pipeline.pins-sha256"
 TARGET_LABEL = "io.flashinfer-pin-pipeline.target"
 LEFT_OUT_LABEL = "io.flashinfer-pin-pipeline.left-out"
@@ -34,7 +35,7 @@ def make_labels(
     """The labels by name; facts that are not known, such as a commit without git, give none."""
     labels = {
         VERSION_LABEL: version_label(variables, library),
-        "org.opencontainers.image.revision": commit,
+        REVISION_LABEL: commit,
         "org.opencontainers.image.source": source,
         "org.opencontainers.image.created": created and created.strftime("%Y-%m-%dT%H:%M:%SZ"),
         "org.opencontainers.image.base.name": base_image,

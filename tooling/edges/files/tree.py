@@ -26,7 +26,7 @@ def load_tree(root: Path, library: Library) -> Tree:
         InputError: release.toml, the versions file or a required file is missing, broken or leads out of the root.
     """
     settings = load_settings(root)
-    versions_file = _find_versions_file(root, settings)
+    versions_file = find_versions_file(root, settings)
     required = dict.fromkeys([*([versions_file] if versions_file else []), *(item.path for item in settings.required)])
     texts = [load_text(root, path) for path in required]
     taken = {resolve_inside(root, path) for path in required}
@@ -45,6 +45,13 @@ def load_settings(root: Path) -> Settings:
     return Settings() if text is None else parse_settings(text.text)
 
 
+def find_versions_file(root: Path, settings: Settings) -> str | None:
+    """The path of the versions file: what release.toml names, else the first of the usual places; None without one."""
+    if settings.versions_file is not None:
+        return settings.versions_file
+    return next((path for path in VERSIONS_FILES if os.path.lexists(root / path)), None)
+
+
 def load_optional_text(root: Path, path: str) -> SourceText | None:
     """The file's text, or None if there is no such file. Raises InputError if it cannot be read."""
     try:
@@ -59,12 +66,6 @@ def _marks(library: Library, settings: Settings) -> list[bytes]:
     """What a file must hold to be worth reading, in lower case, also as UTF-16: such a file is reported, not missed."""
     names = [name.lower() for name in (library.mark, *settings.variable_aliases)]
     return [name.encode(encoding) for name in names for encoding in ("utf-8", "utf-16-le", "utf-16-be")]
-
-
-def _find_versions_file(root: Path, settings: Settings) -> str | None:
-    if settings.versions_file is not None:
-        return settings.versions_file
-    return next((path for path in VERSIONS_FILES if os.path.lexists(root / path)), None)
 
 
 def _candidates(root: Path, is_left_out: Callable[[str], bool]) -> Iterator[str]:
