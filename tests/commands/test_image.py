@@ -28,6 +28,7 @@ from tooling.edges.evidence_files import write_record
 from tooling.evidence import Record
 from tooling.images.bake_command import BuildOptions
 from tooling.images.facts import ImageConfig
+from tooling.images.labels import TARGET_LABEL, labelled_target
 from tooling.images.plan import BuildTarget
 
 if TYPE_CHECKING:
@@ -255,3 +256,19 @@ def test_what_replaces_the_dockerfile_s_words_is_told_as_it_was_typed() -> None:
     options = BuildOptions(base_image="r/cuda:13", build_contexts=("a=b", "c=d"))
     assert options.replaced == ("--base-image r/cuda:13", "--build-context a=b", "--build-context c=d")
     assert BuildOptions().replaced == ()
+
+
+@pytest.mark.parametrize(
+    ("label", "expected"),
+    [
+        ("release", "release"),
+        ("cuda-12.8", "cuda-12.8"),
+        ("", None),
+        ("../../check", None),
+        ("a/b", None),
+        (".x", None),
+    ],
+)
+def test_a_label_of_an_image_names_no_file_elsewhere(label: str, expected: str | None) -> None:
+    assert labelled_target({TARGET_LABEL: label}) == expected
+    assert labelled_target({}) is None

@@ -48,7 +48,7 @@ from tooling.images.bake_static import evaluate_bake
 from tooling.images.build_rules import check_bake, check_dockerfile
 from tooling.images.checks import check_image, measured_versions
 from tooling.images.facts import ImageFacts, read_facts
-from tooling.images.labels import LEFT_OUT_LABEL, PINS_LABEL, REVISION_LABEL, TARGET_LABEL
+from tooling.images.labels import LEFT_OUT_LABEL, PINS_LABEL, REVISION_LABEL, labelled_target
 from tooling.images.plan import BuildTarget, check_plan
 from tooling.images.preflight import Check
 from tooling.redaction import redact_text
@@ -195,7 +195,7 @@ def _verify(args: argparse.Namespace, inputs: ImageInputs, terminal: Terminal) -
         check_names(args.targets, load_plan(inputs, BuildOptions(), args.targets, terminal)[0], path=inputs.files[0])
     facts = _facts(args.verify, terminal)
     labels = facts.config.labels
-    target = args.targets[0] if args.targets else labels.get(TARGET_LABEL)
+    target = args.targets[0] if args.targets else labelled_target(labels)
     ours = PINS_LABEL in labels
     wanted = inputs.expectation(target=target, left_out=frozenset(labels.get(LEFT_OUT_LABEL, "").split()), ours=ours)
     findings = tuple(check_image(facts, wanted))

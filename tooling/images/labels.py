@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import datetime
 
@@ -12,6 +13,15 @@ REVISION_LABEL = "org.opencontainers.image.revision"
 PINS_LABEL = "io.flashinfer-pin-pipeline.pins-sha256"
 TARGET_LABEL = "io.flashinfer-pin-pipeline.target"
 LEFT_OUT_LABEL = "io.flashinfer-pin-pipeline.left-out"
+
+
+_TARGET = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
+
+
+def labelled_target(labels: Mapping[str, str]) -> str | None:
+    """The target that the image says it is; None without one. A record's file is named after it, so it is one word."""
+    found = labels.get(TARGET_LABEL, "")
+    return found if _TARGET.fullmatch(found) else None
 
 
 def version_label(variables: Mapping[str, str], library: Library) -> str:
