@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 
 import hypothesis
@@ -9,8 +10,10 @@ import pytest
 
 pytest_plugins = ["tests.edges.local_index"]
 
-# A busy machine is slow, not wrong.
-hypothesis.settings.register_profile("busy", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+# A busy machine is slow, not wrong. CI judges a change by the same examples each time; everybody else looks for new ones.
+BUSY = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.register_profile("busy", BUSY, derandomize=bool(os.environ.get("SAME_EXAMPLES")))
+hypothesis.settings.register_profile("hunt", BUSY, max_examples=3000)
 hypothesis.settings.load_profile("busy")
 
 ASKED_FOR = {

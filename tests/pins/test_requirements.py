@@ -30,6 +30,8 @@ CASES = [
     ("a comment ends a continuation", "a==1 \\\n# x \\\nb==2", [("a==1", "a", "1"), ("b==2", "b", "2")]),
     ("CRLF", "a==1\r\nb==2\r\n", [("a==1", "a", "1"), ("b==2", "b", "2")]),
     ("BOM", "\ufeffa==1\n", [("a==1", "a", "1")]),
+    ("BOM before a comment", "\ufeff# a \\\nb==2", [("b==2", "b", "2")]),
+    ("BOM before a continuation", "\ufeff\\\r\na==1", [("a==1", "a", "1")]),
     ("no requirement", "./local/dir\n", [("./local/dir", None, None)]),
     ("glued", "a==0.6.13oops!", [("a==0.6.13oops!", None, None)]),
 ]  # fmt: skip

@@ -74,6 +74,7 @@ NOT_RUN: dict[str, str] = {
     "nox -s tests -- --run-online": ITSELF,
     "nox -s tests -- --run-browser": ITSELF,
     "nox -s tests -- --run-server": ITSELF,
+    "nox -s tests -- --hypothesis-profile=hunt": ITSELF,
     "nox -s tests -- --run-gpu": ITSELF,
     "nox -s coverage": ITSELF,
     "nox -s tests -- --run-docker": ITSELF,

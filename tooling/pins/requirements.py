@@ -69,9 +69,9 @@ def _parse_line(line: str, offset: int) -> RequirementLine:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[str, int]]:
-    """Lines joined over a trailing backslash; a break becomes spaces of the same length, so that offsets hold."""
+    """Lines joined over a trailing backslash; breaks and byte order marks become spaces, one for one: offsets hold."""
     offset, pending, start = 0, "", 0
-    for physical in text.splitlines(keepends=True):
+    for physical in text.replace("\ufeff", " ").splitlines(keepends=True):
         body = physical.rstrip("\r\n")
         ending = physical[len(body) :]
         if not pending:
@@ -90,6 +90,4 @@ def _trim(line: str, start: int) -> tuple[str, int]:
     line = _COMMENT.sub("", line).rstrip()
     lead = _SPACES.match(line)
     skipped = lead.end() if lead else 0
-    if line[skipped : skipped + 1] == "\ufeff":
-        skipped += 1
     return line[skipped:], start + skipped
