@@ -17,6 +17,8 @@ from tooling.strict_json import parse_strict_json
 FORMAT = 1
 Status = Literal["pass", "fail", "not-run"]
 STATUSES: tuple[Status, ...] = ("pass", "fail", "not-run")
+COMMIT = r"[0-9a-fA-F]{7,64}"
+"""Whole, or cut short; a branch or an empty text is shared by trees that have nothing to do with each other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +49,11 @@ class Record:
     @property
     def file_name(self) -> str:
         return f"{self.stage}.json" if self.subject is None else f"{self.stage}-{self.subject}.json"
+
+
+def title(stage: str, subject: str | None) -> str:
+    """How a record is named to people: `check`, `smoke sm90`."""
+    return stage if subject is None else f"{stage} {subject}"
 
 
 def seal(record: Record) -> dict[str, object]:

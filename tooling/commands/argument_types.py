@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 from pathlib import Path
 
 
@@ -19,10 +18,3 @@ def file(text: str) -> Path:
     if not text.strip():
         raise argparse.ArgumentTypeError("found an empty text, expected a file")
     return Path(text)
-
-
-def commit(text: str) -> str:
-    """A commit, whole or cut to at least seven digits; a branch names another one tomorrow."""
-    if not re.fullmatch(r"[0-9a-fA-F]{7,64}", text):
-        raise argparse.ArgumentTypeError(f"found {text!r}, expected 7 to 64 hexadecimal digits")
-    return text.lower()

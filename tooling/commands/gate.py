@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import argparse
 
-from tooling.commands.argument_types import commit, file, folder
+from tooling.commands.argument_types import file, folder
 from tooling.commands.gate_inputs import load_gate_inputs, moment
 from tooling.commands.gate_outputs import add_output_arguments, check_outputs, say_verdict, write_outputs
+from tooling.commands.recording import commit
 from tooling.commands.report import Report
 from tooling.commands.terminal import Terminal
 from tooling.edges.files.reading import check_root

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +19,7 @@ from tooling.gate.candidate import Given
 from tooling.gate.policy import Channel
 from tooling.gate.policy_text import parse_policy
 from tooling.gate.values import EvidenceFile
+from tooling.gsm8k.config import config_digest
 from tooling.pins.settings import FILE
 from tooling.pins.texts import SourceText
 
@@ -108,13 +108,13 @@ def _given(args: argparse.Namespace, channel: Channel) -> Given:
         flashinfer_version=version,
         commit=args.commit,
         head=None if pins is None else git.load_head(args.root),
-        configs={name: _sha256(text) for name, text in texts.items() if text is not None or pins is not None},
+        configs={name: _digest(text) for name, text in texts.items() if text is not None or pins is not None},
     )
 
 
-def _sha256(text: SourceText | None) -> str:
-    """As the stage takes it of a configuration; "" where the tree has none, which no configuration has."""
-    return "" if text is None else hashlib.sha256(text.text.encode()).hexdigest()
+def _digest(text: SourceText | None) -> str:
+    """The configuration's; "" where the tree has none, which no configuration has."""
+    return "" if text is None else config_digest(text.text)
 
 
 def read_by_gate(path: Path, folders: list[Path]) -> bool:

@@ -12,10 +12,15 @@ from typing import TypeVar
 QUIET_S = 2.0
 
 
+def is_terminal() -> bool:
+    """Whether a person sees stderr come; it may be closed."""
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
 @contextmanager
 def waiting(what: str) -> Iterator[None]:
     """Shows `what` until the block ends."""
-    if _is_terminal():
+    if is_terminal():
         from rich.console import Console  # noqa: PLC0415 - 100 ms, only on a terminal
 
         with Console(stderr=True).status(what):
@@ -37,7 +42,7 @@ LINE_EVERY_S = 10.0
 
 def follow(items: Iterable[Item], *, total: int, what: str) -> Iterator[Item]:
     """The items, while a bar (or sparse lines) says how many of `total` have come."""
-    if not _is_terminal():
+    if not is_terminal():
         yield from _follow_in_lines(items, total=total, what=what)
         return
     from rich.console import Console  # noqa: PLC0415  # costs 100 ms, paid only where a bar is shown
@@ -58,10 +63,6 @@ def _follow_in_lines(items: Iterable[Item], *, total: int, what: str) -> Iterato
             said = time.monotonic()
             _say(f"{what}: {count} of {total}")
         yield item
-
-
-def _is_terminal() -> bool:
-    return sys.stderr is not None and sys.stderr.isatty()
 
 
 def _say(text: str) -> None:

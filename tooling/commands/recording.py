@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from tooling import __version__
-from tooling.commands.argument_types import commit, folder
+from tooling.commands.argument_types import folder
 from tooling.edges import clock, git
 from tooling.edges.evidence_files import write_record
 from tooling.edges.files.tree import find_versions_file, load_optional_text, load_settings
 from tooling.edges.packaged_data import load_library
-from tooling.evidence import Record, Status
+from tooling.evidence import COMMIT, Record, Status
 from tooling.findings import Finding
 from tooling.pins.identity import pins_sha256
 from tooling.pins.requirements import parse_requirements
@@ -27,11 +28,19 @@ REQUIREMENTS = "requirements/cuda.txt"
 class PinnedTree:
     """What the tree pins, read once when a stage starts: the record names these, also if files change meanwhile."""
 
+    versions_file: str | None
     pins_sha256: str | None
     flashinfer_version: str | None
     variables: Mapping[str, str]
     revision: git.Revision
     started: datetime
+
+
+def commit(text: str) -> str:
+    """A commit, whole or cut to at least seven digits; a branch names another one tomorrow."""
+    if not re.fullmatch(COMMIT, text):
+        raise argparse.ArgumentTypeError(f"found {text!r}, expected 7 to 64 hexadecimal digits")
+    return text.lower()
 
 
 def add_evidence_argument(parser: argparse.ArgumentParser) -> None:
@@ -45,8 +54,10 @@ def load_pinned_tree(root: Path, *, versions_file: str | None = None, commit: st
     `versions_file` is found as everywhere where it is not given, so that all stages' records name the same pins.
     """
     started = clock.now()
-    digest, version, variables = load_pins(root, versions_file or find_versions_file(root, load_settings(root)))
+    versions_file = versions_file or find_versions_file(root, load_settings(root))
+    digest, version, variables = load_pins(root, versions_file)
     return PinnedTree(
+        versions_file=versions_file,
         pins_sha256=digest,
         flashinfer_version=version,
         variables=variables,

@@ -16,7 +16,6 @@ from tooling.edges import docker_engine, smoke_archive
 from tooling.edges.environment import load_environment
 from tooling.edges.evidence_files import prepare_folder
 from tooling.edges.files.reading import check_root, load_bytes
-from tooling.edges.files.tree import find_versions_file, load_settings
 from tooling.edges.private_files import private_folder
 from tooling.edges.serving.signals import ending_politely
 from tooling.edges.smoke.launcher import find_launched
@@ -190,9 +189,8 @@ class _Stage:
 
     def _load_pins(self) -> dict[str, bytes]:
         root: Path = self._args.root
-        own = find_versions_file(root, load_settings(root))
         listed = sorted(path.relative_to(root).as_posix() for path in (root / plan.PINS_FOLDER).glob("*.txt"))
-        names = dict.fromkeys([*plan.PINS, *([own] if own else []), *listed])
+        names = dict.fromkeys([*plan.PINS, *([own] if (own := self._tree.versions_file) else []), *listed])
         return {name: load_bytes(root, name) for name in names if (root / name).is_file()}
 
     def _conclude(self, ended: Ended) -> Report:

@@ -5,11 +5,11 @@ A terminal that moves no cursor (`TERM=dumb`) is elsewhere: rich would show its 
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from tooling.commands.progress import is_terminal
 from tooling.commands.terminal import Terminal
 from tooling.edges.smoke.process import Worker
 from tooling.smoke.observations import RunSeen
@@ -32,7 +32,7 @@ class Showing(Protocol):
 
 def open_showing(terminal: Terminal, scenarios: Sequence[Scenario]) -> Showing:
     """The table where a person looks and rich is installed, else lines."""
-    console = _open_console() if sys.stderr is not None and sys.stderr.isatty() else None
+    console = _open_console() if is_terminal() else None
     return Lines(terminal) if console is None else Table(scenarios, console)
 
 

@@ -35,8 +35,8 @@ from tooling.edges.smoke.machine import look_at_machine
 from tooling.edges.smoke.orchestrator import Orchestrator
 from tooling.edges.smoke.refusals import read_refusal
 from tooling.edges.smoke.runs import Conditions
+from tooling.edges.smoke.scratch import scratch_folder
 from tooling.edges.smoke.serving_rank import serve
-from tooling.edges.smoke.undisturbed import scratch_folder
 from tooling.errors import EdgeError, ExitCode, InputError, ToolingError
 from tooling.evidence import Record, seal
 from tooling.findings import Finding

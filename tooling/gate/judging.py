@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from packaging.version import Version
 
 from tooling.capabilities.table import Row
-from tooling.evidence import Record
+from tooling.evidence import COMMIT, Record
 from tooling.findings import Severity
 from tooling.gate.candidate import Candidate
 from tooling.gate.gsm8k_rules import check_gsm8k
@@ -27,8 +27,7 @@ _OTHERS = {"FOREIGN", "NO_PINS", "STALE"}
 """What such a record measured is not of this release."""
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_COMMIT = re.compile(r"[0-9a-fA-F]{7,64}")
-"""Whole, or cut short; a branch or an empty text is shared by trees that have nothing to do with each other."""
+_COMMIT = re.compile(COMMIT)
 _IMAGE_ID = re.compile(r"sha256:[0-9a-f]{64}")
 _WORD = re.compile(r"[A-Z][A-Z0-9_]*")
 

@@ -9,7 +9,7 @@ from datetime import date
 from typing import Literal, get_args
 
 from tooling.errors import InputError
-from tooling.evidence import canonical_json
+from tooling.evidence import canonical_json, title
 
 STAGES = ("check", "image", "smoke", "gsm8k")
 """Stages that a channel may ask for, in the order in which a release goes through them: a failing one is the cause of
@@ -94,7 +94,7 @@ class Channel:
     @property
     def titles(self) -> tuple[str, ...]:
         """Every record that is asked for, as outputs name it: `check`, `smoke sm90`."""
-        return tuple(stage if subject is None else f"{stage} {subject}" for stage, subject in self.required)
+        return tuple(title(stage, subject) for stage, subject in self.required)
 
     def allows(self, what: Allowance) -> bool:
         return what in self.allow

@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from tooling.capabilities.table import Row
-from tooling.evidence import Record
+from tooling.evidence import Record, title
 from tooling.findings import Finding
 
 
@@ -65,7 +65,7 @@ class Requirement:
 
     @property
     def title(self) -> str:
-        return self.stage if self.subject is None else f"{self.stage} {self.subject}"
+        return title(self.stage, self.subject)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from tooling.capabilities.table import Row, Table
-from tooling.evidence import Record
+from tooling.evidence import Record, title
 from tooling.gate.bump_change import find_change, find_row
 from tooling.gate.candidate import Candidate, Given, find_candidate
 from tooling.gate.judging import judge_record
@@ -117,8 +117,7 @@ class _Bench:
             yield self._reason(None, None, ())(note("OTHER_COMMIT", told), None)
 
     def _informs(self, record: Record) -> bool:
-        title = record.stage if record.subject is None else f"{record.stage} {record.subject}"
-        return record.stage == "bump" or title in self.channel.informs
+        return record.stage == "bump" or title(record.stage, record.subject) in self.channel.informs
 
     def _consequence(self, stage: str, found: Sequence[Requirement]) -> str:
         """What the missing record follows from, if the image that it needs is not there."""

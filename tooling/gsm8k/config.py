@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -59,6 +60,11 @@ class Config:
     def floor(self) -> float:
         """The accuracy below which the evaluation fails."""
         return self.accuracy_threshold - self.tolerance
+
+
+def config_digest(text: str) -> str:
+    """The SHA-256 of a configuration's text, in hexadecimal digits: records name their configuration by it."""
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def second_budget(config: Config, variables: Mapping[str, str], source: str) -> str | None:

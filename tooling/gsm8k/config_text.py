@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import difflib
-import hashlib
 import re
 from dataclasses import dataclass
 from typing import Literal
 
 from tooling.errors import InputError
 from tooling.findings import Finding, Severity
-from tooling.gsm8k.config import LOOSE_TOLERANCE, Config, option_value, second_budget
+from tooling.gsm8k.config import LOOSE_TOLERANCE, Config, config_digest, option_value, second_budget
 from tooling.gsm8k.data_location import read_location
 from tooling.gsm8k.fields import Fields
 from tooling.gsm8k.prompts import STOP
@@ -46,7 +45,7 @@ def parse_config(text: str, *, path: str, strict: bool = False) -> ParsedConfig:
     """
     values = parse_yaml(text, path=path)
     fields = Fields(values)
-    config = _read(fields, name=_subject(path), sha256=hashlib.sha256(text.encode()).hexdigest())
+    config = _read(fields, name=_subject(path), sha256=config_digest(text))
     findings = [*_check_unknown(fields, path), *_check_loose(config, path)]
     if strict:
         fields.problems += [finding.detail for finding in findings if finding.reason == "UNKNOWN_KEY"]

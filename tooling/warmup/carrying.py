@@ -109,17 +109,21 @@ def import_cache(path: Path, root: Path | None = None, *, unchecked: bool = Fals
 
 def place_bundle(bundle: Bundle, root: Path | None = None) -> tuple[Placed, ...]:
     """As `import_cache`, of a bundle that was read and judged before."""
-    settings = runtime.load_settings()
-    root = root or settings.cache_root
-    if root is None:
-        problems = "; ".join(settings.problems)
-        raise EdgeError(f"there is no cache root here: {problems}", hint="say --to DIR", reason="UNWRITABLE")
-    folder = root / bundle.folder
+    folder = (root or _own_root()) / bundle.folder
     ranks = {name: text for name, text in bundle.files.items() if RANK_FILE.fullmatch(name)}
     placed = [_place(folder / name, text, bundle.metadata) for name, text in bundle.files.items() if name not in ranks]
     if ranks:
         placed += _place_set(folder, ranks, bundle.metadata)
     return tuple(sorted(placed, key=lambda one: one.path))
+
+
+def _own_root() -> Path:
+    """The engine's own cache root."""
+    settings = runtime.load_settings()
+    if settings.cache_root is None:
+        problems = "; ".join(settings.problems)
+        raise EdgeError(f"there is no cache root here: {problems}", hint="say --to DIR", reason="UNWRITABLE")
+    return settings.cache_root
 
 
 def _place_set(folder: Path, files: Mapping[str, str], metadata: Mapping[str, str]) -> list[Placed]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 WISHES = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 CLEANING_S = 60.0
@@ -21,19 +22,39 @@ def ending_politely() -> Iterator[None]:
     People press Ctrl-C twice, and a terminal's Ctrl-C is followed by the SIGTERM of whoever started us. A wish that our
     caller ignores, as `nohup` does, is not heard at all. Outside, all is as before.
     """
+    with _heard_by(_Wish(), where=lambda present: present not in {None, signal.SIG_IGN}):
+        yield
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Inside, a signal that would raise KeyboardInterrupt is noted, and raises it at the end.
+
+    For the end of what was killed: it ends nobody any longer, and its strays must not be forgotten. Handlers are
+    exchanged rather than signals blocked: another thread would take those in, and Python's handler runs in the main
+    thread all the same. What the system does to a signal by itself (ends us, ignores it) stays as it is.
+    """
+    heard: list[int] = []
+    with _heard_by(lambda number, _: heard.append(number), where=callable):
+        yield
+    if heard:
+        raise KeyboardInterrupt(signal.Signals(heard[0]).name)
+
+
+@contextmanager
+def _heard_by(handler: Callable[[int, FrameType | None], object], *, where: Callable[[Any], bool]) -> Iterator[None]:
+    """Inside, that handler hears the wishes whose present one is as `where` says. Another thread has no say in it."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    wish = _Wish()
-    before = {number: signal.getsignal(number) for number in WISHES}
-    heard = {number: handler for number, handler in before.items() if handler not in {None, signal.SIG_IGN}}
-    for number in heard:
-        signal.signal(number, wish)
+    before = {number: present for number in WISHES if where(present := signal.getsignal(number))}
     try:
+        for number in before:
+            signal.signal(number, handler)
         yield
     finally:
-        for number, handler in heard.items():
-            signal.signal(number, handler)
+        for number, present in before.items():
+            signal.signal(number, present)
 
 
 class _Wish:

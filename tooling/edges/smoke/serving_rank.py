@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from tooling.edges.serving.reaping import end_all
+from tooling.edges.serving.signals import undisturbed
 from tooling.edges.smoke.launcher import SILENT_S, Launched, hear_done, open_store
 from tooling.edges.smoke.process import Worker
-from tooling.edges.smoke.undisturbed import undisturbed
 from tooling.smoke.orders import Order
 
 LOOK_EVERY_S = 0.1

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from tooling.edges.serving.leash import Leash
 from tooling.edges.serving.reaping import end_all
+from tooling.edges.serving.signals import undisturbed
 from tooling.edges.smoke.process import Worker
-from tooling.edges.smoke.undisturbed import undisturbed
 from tooling.smoke.observations import RankSeen
 from tooling.smoke.orders import Order
 from tooling.warmup.deadlines import Late, Wait, next_wait

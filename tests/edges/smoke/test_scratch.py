@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tooling.edges.smoke.undisturbed import scratch_folder, undisturbed
+from tooling.edges.serving.signals import undisturbed
+from tooling.edges.smoke.scratch import scratch_folder
 
 
 def test_a_signal_is_heard_at_the_end_and_handlers_are_as_before() -> None:
